@@ -1,4 +1,4 @@
-"""Errors of a ledger: of its entries and rules, of what is stored, and of appending to it."""
+"""Errors of a ledger: broken rules, damaged or missing entries and files, and conflicts between writers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LedgerError(RunError):
 
 @error
 class LedgerRuleError(LedgerError, ValueError):
-    """An entry breaks a rule of the ledger. `rule`: its code; `sentence`: what it asks for. `RULES` lists them all."""
+    """An entry breaks a rule of the ledger. `rule`: the rule's code; `sentence`: its text. `RULES` lists all rules."""
 
     seq: int
     field: str
@@ -33,7 +33,7 @@ class LedgerRuleError(LedgerError, ValueError):
         "expected": "sha256:ab…",
         "actual": "sha256:cd…",
         "rule": "DF522",
-        "sentence": "An entry holds the hash of the one before; the first holds none",
+        "sentence": "An entry has the hash of the entry before it; the first has none",
     }
     general_remedy = "`dagflow verify` lists all damage; restore the ledger from a copy"
 
@@ -48,7 +48,7 @@ class LedgerRuleError(LedgerError, ValueError):
 
 @error
 class NothingAdded(LedgerRuleError):
-    """An AddData advances nothing."""
+    """An AddData event changes nothing."""
 
     code: ClassVar[str] = "DF538"
     example = {
@@ -56,14 +56,14 @@ class NothingAdded(LedgerRuleError):
         "field": "event",
         "expected": "something new",
         "actual": "an AddData that changes nothing",
-        "sentence": "An AddData advances something",
+        "sentence": "An AddData changes something",
     }
     general_remedy = "append no entry for a window that changes nothing"
 
 
 @error
 class NothingExecuted(LedgerRuleError):
-    """An ExecuteQuery advances nothing."""
+    """An ExecuteQuery event changes nothing."""
 
     code: ClassVar[str] = "DF539"
     example = {
@@ -71,7 +71,7 @@ class NothingExecuted(LedgerRuleError):
         "field": "event",
         "expected": "something new",
         "actual": "an ExecuteQuery that changes nothing",
-        "sentence": "An ExecuteQuery advances something",
+        "sentence": "An ExecuteQuery changes something",
     }
     general_remedy = "append no entry for a window that changes nothing"
 
@@ -81,10 +81,10 @@ class InputDiverged(LedgerRuleError):
     """An ExecuteQuery contradicts the ledger of one of its inputs."""
 
     rule: str = "DF559"
-    sentence: str = "What an ExecuteQuery says of an input is what the input's ledger says"
+    sentence: str = "An ExecuteQuery agrees with the ledgers of its inputs"
     code: ClassVar[str] = "DF559"
     example = {"seq": 5, "field": "query_inputs[0].new_block_hash", "expected": "sha256:ab…", "actual": "sha256:cd…"}
-    general_remedy = "`dagflow verify` on the input tells whether its ledger is whole"
+    general_remedy = "check the ledger of the input with `dagflow verify`"
 
 
 def _shown(value: object) -> str:
@@ -96,7 +96,7 @@ def _shown(value: object) -> str:
 
 @error
 class LedgerDamaged(LedgerError):
-    """The stored ledger is not what was written."""
+    """A stored ledger differs from what was written."""
 
     place: str
     seq: int | None
@@ -119,7 +119,7 @@ class EntryMalformed(LedgerDamaged):
 
 @error
 class EntryMissing(LedgerDamaged):
-    """An entry is missing, and later ones are there."""
+    """An entry is missing, although later entries exist."""
 
     code: ClassVar[str] = "DF504"
     example = {"place": "out", "seq": 5, "reason": "it is missing, but entry 6 is there"}
@@ -135,7 +135,7 @@ class LedgerCut(LedgerDamaged):
 
 @error
 class EntryRewritten(LedgerDamaged):
-    """The hash of an entry is not the known one."""
+    """An entry does not have the hash that was recorded for it."""
 
     code: ClassVar[str] = "DF506"
     example = {"place": "out", "seq": 5, "reason": "its hash is sha256:cd…, but sha256:ab… was written"}
@@ -151,7 +151,7 @@ class ForeignObject(LedgerDamaged):
 
 @error
 class ObjectMissing(LedgerDamaged):
-    """A data file that an entry names is not there."""
+    """A data file that an entry names does not exist."""
 
     code: ClassVar[str] = "DF508"
     example = {"place": "out", "seq": 5, "reason": "part-3.txt is not there"}
@@ -159,7 +159,7 @@ class ObjectMissing(LedgerDamaged):
 
 @error
 class ObjectDamaged(LedgerDamaged):
-    """A data file is not the one that an entry names."""
+    """A data file differs from what its entry records."""
 
     code: ClassVar[str] = "DF509"
     example = {"place": "out", "seq": 5, "reason": "part-3.txt has 7 bytes, not 12"}
@@ -178,7 +178,7 @@ class HeadMoved(LedgerError):
     def message(self) -> str:
         return (
             f"{self.place}: the newest entry is {self.actual}, not {self.expected}: another writer was faster\n"
-            "  help: resume() again, and plan from there; nothing was written"
+            "  help: nothing was written; call resume() again, and plan from the new state"
         )
 
 
@@ -207,9 +207,9 @@ class WindowConflict(LedgerError):
     def message(self) -> str:
         window = f"window {self.window_id} of application {self.app_id!r}"
         return (
-            f"{self.place}: {window} is committed by entry {self.seq} with other content: {self.field} is\n"
+            f"{self.place}: {window} was committed by entry {self.seq} with different content: {self.field} is\n"
             f"  {_shown(self.committed)} there, {_shown(self.proposed)} here\n"
-            "  help: two pipelines write under one application id; give each its own"
+            "  help: two pipelines use the same application id; give each its own"
         )
 
 
@@ -227,8 +227,8 @@ class WindowPassed(LedgerError):
     def message(self) -> str:
         window = f"window {self.window_id} of application {self.app_id!r}"
         return (
-            f"{self.place}: {window} comes too late: window {self.newest} is committed\n"
-            "  help: windows are committed in their order; was the run folder replaced by an older one?"
+            f"{self.place}: {window} comes too late: window {self.newest} is already committed\n"
+            "  help: windows are committed in order; was the run folder replaced by an older one?"
         )
 
 
@@ -257,8 +257,8 @@ class NewerLedger(LedgerError):
 
     def message(self) -> str:
         return (
-            f"{self.place}: it holds {self.what}, which this dagflow does not understand, so it does not append to it\n"
-            "  help: use the dagflow that wrote it, or a newer one"
+            f"{self.place}: it has {self.what}, which this version of dagflow does not know; nothing was appended\n"
+            "  help: use the version that wrote it, or a newer one"
         )
 
 
@@ -279,7 +279,7 @@ class LedgerMissing(ConfigError, LedgerError, LookupError):
 
 @error
 class NoSuchDataset(ConfigError, LedgerError, LookupError):
-    """The path has no dataset. `near`: a folder with a similar name; `dataset`: the one in which it would be."""
+    """The path has no dataset. `near`: a folder with a similar name; `dataset`: the dataset in which the path lies."""
 
     place: str
     near: str | None = None
@@ -290,7 +290,7 @@ class NoSuchDataset(ConfigError, LedgerError, LookupError):
     def message(self) -> str:
         text = f"there is no {self.place}"
         if self.dataset is not None:
-            return f"{text}\n  help: it would be in the dataset {self.dataset}"
+            return f"{text}\n  help: the path lies in the dataset {self.dataset}"
         if self.near is not None:
             return f"{text}\n  did you mean {self.near}?"
         return f"{text}\n  help: name the output folder of an application, or a file in it"
@@ -298,7 +298,7 @@ class NoSuchDataset(ConfigError, LedgerError, LookupError):
 
 @error
 class NoSuchEntry(ConfigError, LedgerError, LookupError):
-    """The ledger does not have that entry or row."""
+    """A ledger does not have the requested entry or row."""
 
     place: str
     what: str

@@ -1,4 +1,4 @@
-"""Errors of storage: files, disks, object stores, and paths that are not followed (DF41x to DF43x)."""
+"""Errors of storage: files, disks, object stores, and rejected paths (DF41x to DF43x)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dagflow.errors.base import error
 
 @error
 class PathOutside(RunError, ValueError):
-    """A stored record names a path outside of its folder. `leads`: where a symbolic link leads."""
+    """A stored record names a path outside its folder. `leads`: the target of a symbolic link."""
 
     folder: str
     path: str
@@ -22,12 +22,12 @@ class PathOutside(RunError, ValueError):
     def message(self) -> str:
         if self.leads is not None:
             return (
-                f"{self.folder}: {self.path!r} leads out of this folder, to {self.leads}\n"
-                "  help: dagflow follows no link out of a folder of its own; put the folder or file itself in its place"
+                f"{self.folder}: {self.path!r} leads out of this folder to {self.leads}\n"
+                "  help: dagflow does not follow links out of its folders; replace the link by the folder or file itself"
             )
         return (
-            f"{self.folder}: a stored record names {self.path!r}, which is not a path of data inside this folder\n"
-            "  help: dagflow writes no such record, and has read, moved and removed nothing there; restore the folder from a copy"
+            f"{self.folder}: a stored record names {self.path!r}, which is not the path of a data file in this folder\n"
+            "  help: dagflow never writes such a record. It has not read, moved or removed anything there; restore the folder from a copy"
         )
 
 
@@ -42,21 +42,22 @@ class BadRecordName(RunError, ValueError):
 
     def message(self) -> str:
         return (
-            f"{self.name!r} is not the name of a record: a name is words joined by '/', none of them empty or beginning with '.'\n"
+            f"{self.name!r} is not a valid name of a record: a name has parts joined by '/', and no part is empty or begins with '.'\n"
             "  help: a stored record that names it is damaged; restore the folder from a copy"
         )
 
 
 @error
 class StorageError(InfrastructureError):
-    """The storage refused an operation. `path` is what was asked for, `doing` what for, `reason` the system's own words.
+    """The storage refused an operation.
 
-    `at` is the path that the system complained about, where it is another one than `path`.
+    `path`: the path of the operation; `doing`: its purpose; `reason`: the message of the operating system.
+    `at`: the path that the operating system names, if it is not `path`.
     """
 
     code: ClassVar[str] = "DF410"
     example = {"path": "logs/a.txt", "doing": "reading a block", "reason": "Operation not permitted"}
-    general_remedy = "look at what the operating system says; then launch again, the run resumes"
+    general_remedy = "fix what the operating system reports, then launch again: the run resumes"
 
     path: str
     doing: str
@@ -90,24 +91,24 @@ class DiskFull(StorageError):
 
     def advice(self) -> str:
         see = "`quota -s` shows it" if self.quota else "`df -h` shows what is full (`df -i`: out of inodes)"
-        return f"Free some space ({see}) or choose another folder, then launch again: what was decided is kept."
+        return f"Free some space ({see}) or choose another folder, then launch again: committed windows are kept."
 
 
 @error
 class NotWritable(StorageError):
-    """Writing is not permitted, or the file system is mounted read-only. `read_only`: it is."""
+    """Writing is not permitted, or the file system is mounted read-only (`read_only`)."""
 
     code: ClassVar[str] = "DF412"
     example = {"path": "out", "doing": "making the output folder"}
     read_only: bool = False
 
     def what(self) -> str:
-        return "the file system is mounted read-only" if self.read_only else "you may not write there"
+        return "the file system is mounted read-only" if self.read_only else "permission to write was denied"
 
     def advice(self) -> str:
         if self.read_only:
             return "Choose a folder on another file system."
-        return "Choose another folder, or have its owner permit it: `ls -ld` on the folder shows owner and permissions."
+        return "Choose another folder, or ask its owner for permission: `ls -ld` on the folder shows owner and permissions."
 
 
 @error
@@ -118,12 +119,10 @@ class NotReadable(StorageError):
     example = {"path": "logs/a.txt", "doing": "reading a block"}
 
     def what(self) -> str:
-        return "you may not read it"
+        return "permission to read was denied"
 
     def advice(self) -> str:
-        return (
-            f"Have its owner permit it (`chmod u+r`, for a folder `u+rx`); `namei -l {self.path}` shows each folder on the way."
-        )
+        return f"Ask its owner for permission (`chmod u+r`, for a folder `u+rx`); `namei -l {self.path}` shows each folder on the way."
 
 
 @error
@@ -141,7 +140,7 @@ class PathMissing(StorageError):
     def advice(self) -> str:
         if self.nearest:
             return f"Did you mean {self.nearest}?"
-        return f"{self.parent} exists, what follows does not." if self.parent else ""
+        return f"{self.parent} exists, but the rest of the path does not." if self.parent else ""
 
 
 @error
@@ -161,7 +160,7 @@ class NotAFolder(StorageError):
 
 @error
 class NotAFile(StorageError):
-    """A path is a folder, pipe, socket or device, and should be a file. `kind`: which."""
+    """A path is a folder, pipe, socket or device, and should be a file. `kind`: a phrase for it."""
 
     code: ClassVar[str] = "DF416"
     example = {"path": "logs/pipe", "doing": "reading a block", "kind": "a pipe"}
@@ -171,12 +170,12 @@ class NotAFile(StorageError):
         return f"this is {self.kind}, not a file that can be read at any position"
 
     def advice(self) -> str:
-        return "" if self.kind == "a folder" else "Copy what comes out of it to a file first."
+        return "" if self.kind == "a folder" else "Copy its output to a file first."
 
 
 @error
 class DeviceFailed(StorageError):
-    """The disk or the network file system reports an error."""
+    """The disk or the network file system reports an I/O error."""
 
     code: ClassVar[str] = "DF417"
     example = {"path": "logs/a.txt", "doing": "reading a block", "reason": "Input/output error"}
@@ -185,7 +184,7 @@ class DeviceFailed(StorageError):
         return f"the device failed ({self.reason})" if self.reason else "the device failed"
 
     def advice(self) -> str:
-        return "Look at the system's log (`dmesg`) and at the mount; launch again when it is repaired: what was decided is kept."
+        return "Check the system's log (`dmesg`) and the mount; launch again when it is repaired: committed windows are kept."
 
 
 @error
@@ -204,16 +203,16 @@ class TooManyOpenFiles(StorageError):
 
 @error
 class SymlinkLoop(StorageError):
-    """Symbolic links lead to themselves."""
+    """Symbolic links form a loop."""
 
     code: ClassVar[str] = "DF419"
     example = {"path": "logs", "doing": "listing the input"}
 
     def what(self) -> str:
-        return "its symbolic links lead to themselves"
+        return "its symbolic links form a loop"
 
     def advice(self) -> str:
-        return "`namei` on the path shows the circle."
+        return "`namei` on the path shows the loop."
 
 
 @error
@@ -244,22 +243,22 @@ class PathTaken(StorageError):
 
 @error
 class StorageBusy(StorageError):
-    """The storage is busy, does not answer in time, or has lost a connection. The operation is tried again."""
+    """The storage is busy, does not answer in time, or has lost a connection. The operation is retried."""
 
     code: ClassVar[str] = "DF422"
     example = {"path": "logs/a.txt", "doing": "reading a block", "reason": "Connection timed out"}
     general_remedy = "launch again when the storage answers; the run resumes"
 
     def what(self) -> str:
-        return f"the storage does not answer for now ({self.reason})"
+        return f"the storage is not responding ({self.reason})"
 
 
 @error
 class FolderInUse(InfrastructureError):
     """Another launch uses this run folder.
 
-    `pid` is 0 and `host` empty where they are not known. `remove` is the record to remove by hand, where the holder on another
-    machine may be dead.
+    `pid` is 0 and `host` is empty if they are not known. `remove`: the record to remove by hand, if the holder may have died on
+    another machine.
     """
 
     code: ClassVar[str] = "DF430"
@@ -280,18 +279,18 @@ class FolderInUse(InfrastructureError):
         stop = f" (`kill {self.pid}` there)" if self.pid else ""
         gone = f" If it is gone for good, remove {self.remove} and launch again." if self.remove else ""
         return (
-            f"{self.folder} is in use by {holder}{since}{who}: two launches may not work on one folder. "
+            f"{self.folder} is in use by {holder}{since}{who}: two launches cannot use the same folder. "
             f"Wait until it is done, stop it{stop}, or give this launch another output.{gone}"
         )
 
 
 @error
 class UnknownScheme(InfrastructureError):
-    """The scheme of a URL is not known."""
+    """The scheme of a URL is not supported."""
 
     code: ClassVar[str] = "DF431"
     example = {"url": "ss3://bucket/logs", "scheme": "ss3", "nearest": "s3"}
-    general_remedy = "use a kind of URL that is known"
+    general_remedy = "use a supported scheme"
 
     url: str
     scheme: str
@@ -301,9 +300,9 @@ class UnknownScheme(InfrastructureError):
         hint = (
             f"Did you mean {self.nearest}://?"
             if self.nearest
-            else "Known are plain paths, s3://, gs://, abfs://, hdfs://, sftp://."
+            else "Supported: plain paths, s3://, gs://, abfs://, hdfs://, sftp://."
         )
-        return f"{self.url}: {self.scheme}:// is not a known kind of URL. {hint}"
+        return f"{self.url}: {self.scheme}:// is not supported. {hint}"
 
 
 @error
@@ -329,7 +328,7 @@ class DriverMissing(InfrastructureError):
 
 @error
 class StoreRefused(InfrastructureError):
-    """The store cannot create a record only if it is absent, so windows could be committed twice."""
+    """The store does not support create-if-absent, so windows could be committed twice."""
 
     code: ClassVar[str] = "DF433"
     example = {"url": "http://host/out", "why": "it cannot be written"}
@@ -340,8 +339,8 @@ class StoreRefused(InfrastructureError):
 
     def message(self) -> str:
         return (
-            f"{self.url} cannot hold a run folder: {self.why}. dagflow publishes each record by creating it if it is absent, "
-            "which this place does not guarantee. Choose a local or shared disk (with hard links), or s3://, gs:// or abfs://."
+            f"{self.url} cannot hold a run folder: {self.why}. dagflow publishes each record by create-if-absent, "
+            "which this storage does not guarantee. Choose a local or shared disk (with hard links), or s3://, gs:// or abfs://."
         )
 
 
@@ -358,7 +357,7 @@ class OutcomeUnknown(InfrastructureError):
 
     def message(self) -> str:
         return (
-            f"{self.url}: whether this record was published is not known ({self.reason}). Nothing was deleted: launch again when "
+            f"{self.url}: it is not known whether this record was published ({self.reason}). Nothing was deleted: launch again when "
             "the store answers, and the run continues from what is there."
         )
 
@@ -381,7 +380,7 @@ class BadUrl(ConfigError):
 
 @error
 class StorageUnreachable(StorageBusy):
-    """The server of a URL cannot be reached. The operation is tried again."""
+    """The server of a URL cannot be reached. The operation is retried."""
 
     code: ClassVar[str] = "DF423"
     example = {"path": "s3://bucket/logs", "doing": "listing the input", "reason": "connection refused"}
@@ -390,18 +389,18 @@ class StorageUnreachable(StorageBusy):
         return f"its server cannot be reached ({self.reason})"
 
     def advice(self) -> str:
-        return "Look at the URL, and at the endpoint that the environment names (S3: AWS_ENDPOINT_URL), then launch again."
+        return "Check the URL, and the endpoint that the environment names (S3: AWS_ENDPOINT_URL), then launch again."
 
 
 @error
 class CredentialsMissing(StorageError):
-    """The server asks for credentials, or refuses the given ones."""
+    """The server requires credentials, or rejects the given ones."""
 
     code: ClassVar[str] = "DF424"
     example = {"path": "s3://bucket/logs", "doing": "listing the input", "reason": "InvalidAccessKeyId"}
 
     def what(self) -> str:
-        return f"the server asks for other credentials ({self.reason})"
+        return f"the credentials are missing or were rejected ({self.reason})"
 
     def advice(self) -> str:
         return "S3 takes them from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, from ~/.aws, or from the machine's role."
@@ -409,7 +408,7 @@ class CredentialsMissing(StorageError):
 
 @error
 class BucketMissing(StorageError):
-    """The bucket does not exist. dagflow makes no buckets."""
+    """The bucket does not exist. dagflow does not create buckets."""
 
     code: ClassVar[str] = "DF425"
     example = {"path": "s3://bucket/logs", "doing": "listing the input"}
@@ -418,18 +417,18 @@ class BucketMissing(StorageError):
         return "there is no such bucket"
 
     def advice(self) -> str:
-        return "Look at its name, or make it first: dagflow makes no buckets."
+        return "Check its name, or create it first: dagflow does not create buckets."
 
 
 @error
 class FolderPage(StorageError):
-    """The server answers with a page of HTML for a folder."""
+    """The server returned an HTML page instead of a file."""
 
     code: ClassVar[str] = "DF426"
     example = {"path": "https://host/logs/", "doing": "reading a block"}
 
     def what(self) -> str:
-        return "the server answers with a page of HTML, as it does for folders"
+        return "the server returned an HTML page instead of a file, as servers do for folders"
 
     def advice(self) -> str:
-        return "HTTP has no folders: name the files, each by its URL."
+        return "HTTP has no folders: name each file by its URL."

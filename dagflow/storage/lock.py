@@ -40,7 +40,7 @@ class FolderLock:
     >>> with tempfile.TemporaryDirectory() as folder, FolderLock(folder, who="the first"):  # doctest: +ELLIPSIS
     ...     FolderLock(folder).acquire()
     Traceback (most recent call last):
-    dagflow.storage.errors.FolderInUse: ... in use by process ... (the first): two launches may not work on one folder. ...
+    dagflow.storage.errors.FolderInUse: ... in use by process ... (the first): two launches cannot use the same folder. ...
 
     Children made by fork do not inherit the lock. The lock file stays when the lock is released, and must stay while others use
     the folder: a caller that removes the folder's contents leaves `.lock` and `_lock`.

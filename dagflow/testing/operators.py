@@ -119,7 +119,7 @@ def run_operator(
         WrongRecordType: a record is not of its port's type.
         FieldFrozen: the operator assigned what is not declared.
         ChangedInPlace: it changed a value of a `MapState` without assigning it.
-        ValueError: its own `check()` refuses its properties.
+        ValueError: its own `check()` rejects its properties.
 
     >>> from operators import Filter
     >>> run_operator(Filter(lambda line: line != ""), {"input": ["a", "", "b"]})

@@ -34,7 +34,7 @@ class InputMissing(ConfigError):
         if self.nearest:
             lines.append(f"  did you mean {self.nearest}?")
         elif self.parent:
-            lines.append(f"  {self.parent} exists, what follows does not")
+            lines.append(f"  {self.parent} exists, but the rest of the path does not")
         if any(c in self.path for c in "*?["):
             pattern = definition(self.operator, "scanner.file_pattern_regular_exp", ".*[.]txt")
             lines.append(f"  help: `files` takes no patterns: name the folder, and a regular expression: {pattern}")
@@ -175,7 +175,7 @@ class DatasetMissing(ConfigError):
         if self.nearest:
             lines.append(f"  did you mean {self.nearest}?")
         elif self.parent:
-            lines.append(f"  {self.parent} exists, what follows does not")
+            lines.append(f"  {self.parent} exists, but the rest of the path does not")
         lines.append("  help: name the output folder of an application that was launched")
         if self.waits:
             lines.append("        `wait` waits in continuous runs only, a run with --once would never end")

@@ -20,7 +20,7 @@ from dagflow.storage import errors, explained, file_system, translate
             errors.DiskFull,
             (
                 "/x/y: no space is left on the device, while writing output. Free some space (`df -h` shows what is full "
-                "(`df -i`: out of inodes)) or choose another folder, then launch again: what was decided is kept."
+                "(`df -i`: out of inodes)) or choose another folder, then launch again: committed windows are kept."
             ),
         ),
         (
@@ -29,7 +29,7 @@ from dagflow.storage import errors, explained, file_system, translate
             errors.DiskFull,
             (
                 "/x/y: the disk quota is used up, while writing output. Free some space (`quota -s` shows it) or choose another "
-                "folder, then launch again: what was decided is kept."
+                "folder, then launch again: committed windows are kept."
             ),
         ),
         (
@@ -37,7 +37,7 @@ from dagflow.storage import errors, explained, file_system, translate
             "writing output",
             errors.NotWritable,
             (
-                "/x/y: you may not write there, while writing output. Choose another folder, or have its owner permit it: `ls "
+                "/x/y: permission to write was denied, while writing output. Choose another folder, or ask its owner for permission: `ls "
                 "-ld` on the folder shows owner and permissions."
             ),
         ),
@@ -46,7 +46,7 @@ from dagflow.storage import errors, explained, file_system, translate
             "reading the input",
             errors.NotReadable,
             (
-                "/x/y: you may not read it, while reading the input. Have its owner permit it (`chmod u+r`, for a folder `u+rx`)"
+                "/x/y: permission to read was denied, while reading the input. Ask its owner for permission (`chmod u+r`, for a folder `u+rx`)"
                 "; `namei -l /x/y` shows each folder on the way."
             ),
         ),
@@ -61,8 +61,8 @@ from dagflow.storage import errors, explained, file_system, translate
             "reading the input",
             errors.DeviceFailed,
             (
-                "/x/y: the device failed (Input/output error), while reading the input. Look at the system's log (`dmesg`) and "
-                "at the mount; launch again when it is repaired: what was decided is kept."
+                "/x/y: the device failed (Input/output error), while reading the input. Check the system's log (`dmesg`) and "
+                "the mount; launch again when it is repaired: committed windows are kept."
             ),
         ),
         (
@@ -78,7 +78,7 @@ from dagflow.storage import errors, explained, file_system, translate
             errno.ELOOP,
             "listing the input",
             errors.SymlinkLoop,
-            "/x/y: its symbolic links lead to themselves, while listing the input. `namei` on the path shows the circle.",
+            "/x/y: its symbolic links form a loop, while listing the input. `namei` on the path shows the loop.",
         ),
         (
             errno.ENAMETOOLONG,
@@ -96,7 +96,7 @@ from dagflow.storage import errors, explained, file_system, translate
             errno.EBUSY,
             "writing output",
             errors.StorageBusy,
-            "/x/y: the storage does not answer for now (Device or resource busy), while writing output.",
+            "/x/y: the storage is not responding (Device or resource busy), while writing output.",
         ),
     ],
 )
@@ -131,7 +131,7 @@ def test_a_missing_folder_far_up_is_named(tmp_path):
     with pytest.raises(errors.PathMissing) as caught, explained(wanted, "listing the input"):
         os.listdir(wanted)
     assert caught.value.parent == str(tmp_path)
-    assert str(caught.value).endswith(f"{tmp_path} exists, what follows does not.")
+    assert str(caught.value).endswith(f"{tmp_path} exists, but the rest of the path does not.")
 
 
 def test_a_file_that_stands_where_a_folder_should_is_named(tmp_path):
@@ -160,7 +160,7 @@ def test_drivers_raise_errors_without_numbers():
     assert isinstance(translate(FileNotFoundError("s3://b/x"), "s3://b/x", "reading"), errors.PathMissing)
     assert isinstance(translate(PermissionError("no"), "s3://b/x", "writing"), errors.NotWritable)
     assert str(translate(TimeoutError(), "s3://b/x", "writing output")) == (
-        "s3://b/x: the storage does not answer for now (TimeoutError), while writing output."
+        "s3://b/x: the storage is not responding (TimeoutError), while writing output."
     )
 
 
@@ -184,21 +184,21 @@ def test_errors_travel_between_processes():
         (
             errors.FolderInUse(folder="out", pid=7, host="box", since="2026-01-02T03:04:05Z", who="app line_filter"),
             (
-                "out is in use by process 7 on box since 2026-01-02T03:04:05Z (app line_filter): two launches may not work on "
-                "one folder. Wait until it is done, stop it (`kill 7` there), or give this launch another output."
+                "out is in use by process 7 on box since 2026-01-02T03:04:05Z (app line_filter): two launches cannot use "
+                "the same folder. Wait until it is done, stop it (`kill 7` there), or give this launch another output."
             ),
         ),
         (
             errors.FolderInUse(folder="s3://b/out", remove="s3://b/out/_lock/1"),
             (
-                "s3://b/out is in use by another process: two launches may not work on one folder. Wait until it is done, stop "
+                "s3://b/out is in use by another process: two launches cannot use the same folder. Wait until it is done, stop "
                 "it, or give this launch another output. If it is gone for good, remove s3://b/out/_lock/1 and launch again."
             ),
         ),
         (
             errors.OutcomeUnknown(url="s3://b/log/7", reason="timed out"),
             (
-                "s3://b/log/7: whether this record was published is not known (timed out). Nothing was deleted: launch again "
+                "s3://b/log/7: it is not known whether this record was published (timed out). Nothing was deleted: launch again "
                 "when the store answers, and the run continues from what is there."
             ),
         ),

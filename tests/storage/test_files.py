@@ -124,7 +124,7 @@ def test_a_folder_that_may_not_be_read(files, tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied", path)
 
     monkeypatch.setattr(os, "scandir", refuse)
-    with pytest.raises(errors.NotReadable, match="you may not read it"), explained(str(tmp_path), "listing the input"):
+    with pytest.raises(errors.NotReadable, match="permission to read was denied"), explained(str(tmp_path), "listing the input"):
         list(files.scan(str(tmp_path)))
 
 

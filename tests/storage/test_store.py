@@ -82,7 +82,7 @@ def test_every_store_passes_the_probe_and_keeps_nothing_of_it(any_store):
 @pytest.mark.parametrize("name", ["", "/a", "a/", "a//b", ".", "..", "a/../b", ".hidden", "a/.b", "a\0b"])
 def test_a_name_that_may_not_be(any_store, name):
     for call in (lambda: any_store.create(name, b""), lambda: any_store.read(name), lambda: any_store.discard(name)):
-        with pytest.raises(ValueError, match="is not the name of a record"):
+        with pytest.raises(ValueError, match="is not a valid name of a record"):
             call()
 
 

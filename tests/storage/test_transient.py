@@ -74,7 +74,7 @@ def test_what_will_be_the_same_next_time(error: Exception) -> None:
 def test_drivers_that_raise_errors_of_their_own_are_explained_too() -> None:
     with pytest.raises(StorageBusy) as caught, explained("s3://b/x", "writing the output"):
         raise Refused(status=503)
-    assert str(caught.value) == "s3://b/x: the storage does not answer for now (slow down), while writing the output."
+    assert str(caught.value) == "s3://b/x: the storage is not responding (slow down), while writing the output."
     with pytest.raises(Refused), explained("s3://b/x", "writing the output"):
         raise Refused(status=403)
     with pytest.raises(OutcomeUnknown), explained("s3://b/x", "writing the output"):

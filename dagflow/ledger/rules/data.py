@@ -189,7 +189,7 @@ def sizes_positive(before: ChainState, entry: LedgerEntry) -> Iterator[Violation
         yield Violation("new_checkpoint.size", "at least 0", entry.data.new_checkpoint.size)
 
 
-@rule("DF538", "An AddData advances something: data, checkpoint, watermark or the state of a source", error=NothingAdded)
+@rule("DF538", "An AddData changes something: data, checkpoint, watermark or the state of a source", error=NothingAdded)
 def something_added(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
     """A year of idle windows costs nothing."""
     event = entry.event
@@ -201,7 +201,7 @@ def something_added(before: ChainState, entry: LedgerEntry) -> Iterator[Violatio
             yield Violation("event", "something new", "an AddData that changes nothing")
 
 
-@rule("DF539", "An ExecuteQuery advances something: data, checkpoint, watermark or an input", error=NothingExecuted)
+@rule("DF539", "An ExecuteQuery changes something: data, checkpoint, watermark or an input", error=NothingExecuted)
 def something_executed(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
     """Input that was consumed without a result is progress."""
     event = entry.event

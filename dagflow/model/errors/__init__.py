@@ -1,1 +1,1 @@
-"""Errors of the model: of a DAG, of classes, of partitioning, and of operators that run."""
+"""Errors of the model: DAGs, classes, partitioning and running operators."""

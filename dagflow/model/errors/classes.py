@@ -10,7 +10,7 @@ from dagflow.errors.base import error
 
 @error
 class NotAnOperator(DagError, TypeError):
-    """Something is given where an operator, a module or a port is expected."""
+    """An argument has the wrong type where an operator, a module or a port is expected."""
 
     wanted: str
     got: str
@@ -26,7 +26,7 @@ class NotAnOperator(DagError, TypeError):
 
 @error
 class HandlerTwice(DagError, TypeError):
-    """A class has two handlers of one form for one port. Only one of them would be called."""
+    """A class has two handlers of the same form for one port. Only one of them would be called."""
 
     operator: str
     port: str
@@ -38,9 +38,9 @@ class HandlerTwice(DagError, TypeError):
 
     def message(self) -> str:
         return (
-            f"class {self.operator} marks two methods with @{self.port}.{self.form}, of which only one would be called\n"
+            f"class {self.operator} decorates two methods with @{self.port}.{self.form}, but only one of them would be called\n"
             f"  first   {self.first}\n  second  {self.second}\n"
-            "  help: remove one of the marks, and call that method from the other one where both are needed"
+            "  help: remove one of the decorators; if both methods are needed, call one from the other"
         )
 
 
@@ -58,20 +58,20 @@ class NameReserved(DagError, TypeError):
         "operator": "Mine",
         "name": "context",
         "kind": "property",
-        "meaning": "what setup() is given",
+        "meaning": "the argument of setup()",
         "where": "app.py:12",
     }
 
     def message(self) -> str:
         return (
-            f"class {self.operator} has a {self.kind} {self.name!r}, but that is the name of {self.meaning} ({self.where})\n"
+            f"class {self.operator} has a {self.kind} {self.name!r}, but that name is reserved for {self.meaning} ({self.where})\n"
             f"  help: give the {self.kind} another name, such as my_{self.name}"
         )
 
 
 @error
 class ConstructorWritten(DagError, TypeError):
-    """A class has an `__init__` that does not take its properties, which tasks need to make their copies."""
+    """A class has an `__init__` that does not take its properties, so tasks cannot copy its instances."""
 
     operator: str
     reason: str
@@ -82,14 +82,14 @@ class ConstructorWritten(DagError, TypeError):
     def message(self) -> str:
         return (
             f"class {self.operator} has an __init__ of its own that does not take its properties: {self.reason} ({self.where})\n"
-            f"  help: write @attrs.define above the class and the properties in its body (`path: str`), without __init__;\n"
-            f"        what is made of them belongs in setup()"
+            f"  help: remove __init__, write @attrs.define above the class, and declare the properties in its body (`path: str`);\n"
+            f"        derive other values from them in setup()"
         )
 
 
 @error
 class SettingsNotAttrs(DagError, TypeError):
-    """The settings of an application are of a class that dagflow cannot fill."""
+    """The class of an application's settings is not an attrs class, so dagflow cannot fill it."""
 
     type: str
     kind: str
@@ -99,7 +99,7 @@ class SettingsNotAttrs(DagError, TypeError):
 
     def message(self) -> str:
         return (
-            f"the settings of populate_dag() are {self.type}, which is {self.kind}: no setting would reach it ({self.where})\n"
+            f"the settings of populate_dag() are {self.type}, which is {self.kind}: dagflow cannot set its fields ({self.where})\n"
             f"  help: write @attrs.define above class {self.type}, or annotate a mapping: conf: Mapping[str, Any]"
         )
 
@@ -124,7 +124,7 @@ class SignatureWrong(DagError, TypeError):
 
     def message(self) -> str:
         return (
-            f"class {self.operator}: {self.method}() cannot be called as it will be: {self.reason} ({self.where})\n"
+            f"class {self.operator}: {self.method}() has the wrong parameters: {self.reason} ({self.where})\n"
             f"  help: def {self.method}({self.called})"
         )
 
@@ -153,7 +153,7 @@ class HandlerTypeWrong(DagError, TypeError):
 
     def message(self) -> str:
         return (
-            f"class {self.operator}: the handler {self.method}() takes {self.handler_type}, but port {self.port!r} gives "
+            f"class {self.operator}: the handler {self.method}() takes {self.handler_type}, but port {self.port!r} delivers "
             f"{self.port_type} ({self.where})\n  difference: {self.difference}\n"
-            f"  help: annotate the parameter with {self.port_type}, or declare the port as what the handler takes"
+            f"  help: annotate the parameter with {self.port_type}, or change the type of the port"
         )

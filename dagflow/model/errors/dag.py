@@ -49,13 +49,16 @@ class EmptyName(DagError):
     def message(self) -> str:
         return (
             f"{self.name!r} is not a valid name for a{'n' if self.kind[0] in 'aeiou' else ''} {self.kind} ({self.where})\n"
-            "  help: a name is not empty, and has letters, digits, '_', '-' and blanks"
+            "  help: a name is not empty, and consists of letters, digits, '_', '-' and blanks"
         )
 
 
 @error
 class ForeignPort(DagError):
-    """A stream names a port of an operator that is not in this DAG. `kind`: what it is instead of a stream; `is_own`: of the module that fills it."""
+    """A stream names a port of an operator that is not in this DAG.
+
+    `kind`: what names the port, a stream or something else; `is_own`: true for a port of the module that fills this DAG.
+    """
 
     stream: str
     port: str
@@ -74,7 +77,7 @@ class ForeignPort(DagError):
             )
         return (
             f"{self.kind} {self.stream!r} names port {self.port}, whose operator is not in this DAG ({self.where})\n"
-            "  help: add the operator with dag.add_operator(name, operator) first, and use what that call returns"
+            "  help: add the operator with dag.add_operator(name, operator) first, and use the ports of the operator that it returns"
         )
 
 
@@ -99,7 +102,7 @@ class PortTaken(DagError):
     def message(self) -> str:
         return (
             f"two streams lead into {self.port}\n  {self.first!r}  {self.first_where}\n  {self.second!r}  {self.second_where}\n"
-            "  help: an input port takes one stream: give the operator another port for the other one"
+            "  help: an input port takes one stream: merge the two with Union, or give the operator a second input port"
         )
 
 
@@ -130,7 +133,7 @@ class SourceTaken(DagError):
 
 @error
 class PropertyRefused(DagError):
-    """An operator's or module's own check refuses its properties."""
+    """The properties of an operator or module are invalid."""
 
     operator: str
     reason: str
@@ -141,12 +144,12 @@ class PropertyRefused(DagError):
     general_remedy = "change the property in the application, or set it: -D operator.NAME.PROPERTY=VALUE"
 
     def message(self) -> str:
-        return f"{self.kind} {self.operator!r} refuses its properties: {self.reason}\n  {self.where}"
+        return f"{self.kind} {self.operator!r} has invalid properties: {self.reason}\n  {self.where}"
 
 
 @error
 class NotPartitionable(DagError):
-    """An operator that must not be copied is given several partitions."""
+    """An operator with `partitionable = False` would get several partitions."""
 
     operator: str
     reason: str
@@ -157,7 +160,7 @@ class NotPartitionable(DagError):
     def message(self) -> str:
         return (
             f"operator {self.operator!r} is not partitionable, but {self.reason}\n  {self.where}\n"
-            "  help: remove that, or the line `partitionable = False` from the operator's class"
+            "  help: use one partition, or remove the line `partitionable = False` from its class"
         )
 
 
@@ -188,7 +191,7 @@ class OutputUnconnected(DagError):
     example = {"port": "split.rest", "type": "str", "where": "app.py:12"}
 
     def message(self) -> str:
-        return f"output port {self.port} ({self.type}) must be connected and is not\n  {self.where}\n  help: dag.add_stream(name, {self.through or self.port}, sink)"
+        return f"output port {self.port} ({self.type}) must be connected, but is not\n  {self.where}\n  help: dag.add_stream(name, {self.through or self.port}, sink)"
 
 
 @error
@@ -260,7 +263,7 @@ class StreamWithoutSink(DagError):
 
 @error
 class RootNotInput(DagError):
-    """An operator without input is not an input operator."""
+    """An operator gets no records, and is not an input operator."""
 
     operator: str
     type: str
@@ -305,7 +308,7 @@ class UnknownName(DagError, LookupError):
 
 @error
 class ClassWrong(DagError, TypeError):
-    """The class of an operator is not written as it must be."""
+    """The class of an operator is not declared correctly."""
 
     operator: str
     reason: str
@@ -348,7 +351,7 @@ class NotAPartitioner(DagError, TypeError):
 
     def message(self) -> str:
         return (
-            f"the partitioner of operator {self.operator!r} is {self.got}: it has no define_partitions() to call ({self.where})\n"
+            f"the partitioner of operator {self.operator!r} is {self.got}, which has no method define_partitions() ({self.where})\n"
             "  help: partitioner=StatelessPartitioner(4) for four partitions, from dagflow.scaling; None for none;\n"
             "        or any object with define_partitions(partitions, context)"
         )
@@ -356,7 +359,7 @@ class NotAPartitioner(DagError, TypeError):
 
 @error
 class ColumnNeeded(DagError):
-    """An operator needs a column that the incoming records do not have. `property`: what names it."""
+    """An operator needs a column that the incoming records do not have. `property`: the property that names it."""
 
     port: str
     property: str
@@ -372,7 +375,7 @@ class ColumnNeeded(DagError):
         )
         return (
             f"{self.property} of port {self.port} names column {self.column!r}, which its records do not have ({self.where}).{near}\n"
-            f"  help: name one of theirs, or ask the reader for it (columns=…)"
+            f"  help: name one of their columns, or request this one from the reader (columns=…)"
         )
 
 
@@ -381,7 +384,7 @@ class WatermarkMissing(DagError):
     """An operator waits for the watermark of its sources, and one of them has none.
 
     Attributes:
-        properties: of the operator, which make it so.
+        properties: the operator's properties that make it wait.
     """
 
     operator: str
@@ -413,14 +416,14 @@ class ProxyUnset(DagError):
     def message(self) -> str:
         name = self.port.rpartition(".")[2]
         return (
-            f"no port inside the module is bound to port {self.port} of a module ({self.where})\n"
+            f"port {self.port} of a module is not bound to a port inside it ({self.where})\n"
             f"  help: in {self.type}.populate_dag(), bind it: self.{name}.set(operator.port)"
         )
 
 
 @error
 class ModuleBroken(DagError):
-    """The code of a module raised while it filled its part of the DAG."""
+    """The `populate_dag()` of a module raised an exception."""
 
     module: str
     type: str
@@ -435,7 +438,7 @@ class ModuleBroken(DagError):
         "frames": "  at app.py:20 in populate_dag",
         "where": "app.py:12",
     }
-    general_remedy = "mend the line that is named last"
+    general_remedy = "fix the line that is named last"
 
     def message(self) -> str:
         text = f"module {self.module!r}: {self.type}.populate_dag() failed: {self.error}"

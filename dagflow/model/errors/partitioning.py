@@ -16,7 +16,7 @@ HASHABLE = (
 
 @error
 class KeyConflict(DagError):
-    """A port has a key and is set to be parallel with the operator upstream. It cannot be both."""
+    """A port has both a key and `partition_parallel=True`, which contradict each other."""
 
     port: str
     key: str
@@ -26,14 +26,14 @@ class KeyConflict(DagError):
 
     def message(self) -> str:
         return (
-            f"port {self.port} is partitioned by {self.key}, but set to be parallel with the operator upstream ({self.where})\n"
+            f"port {self.port} has both the key {self.key} and partition_parallel=True ({self.where})\n"
             "  help: remove one of partition_by and partition_parallel=True"
         )
 
 
 @error
 class KeyMissing(DagError):
-    """Some ports of an operator have a key and others do not, so records that belong together would not meet."""
+    """Some ports of an operator have a key and others do not, so records with equal keys would not meet."""
 
     operator: str
     keyed: tuple[str, ...]
@@ -79,7 +79,7 @@ class KeyRefused(DagError, TypeError):
 
 @error
 class KeyFixed(DagError):
-    """A port is given another key than the one that its operator works by."""
+    """A port has another key than its operator, whose key is fixed."""
 
     port: str
     key: str
@@ -90,8 +90,8 @@ class KeyFixed(DagError):
 
     def message(self) -> str:
         return (
-            f"port {self.port} cannot be partitioned by {self.key}: its operator works by a key of its own, {self.own} ({self.where})\n"
-            "  help: remove partition_by, and say with the operator's own properties (`by` of an aggregate) what belongs together"
+            f"port {self.port} cannot be partitioned by {self.key}: the key of its operator is fixed to {self.own} ({self.where})\n"
+            "  help: remove partition_by, and set the key with the operator's own property (`by` of an aggregate)"
         )
 
 
@@ -129,11 +129,12 @@ class KeyNotHashable(RunError, TypeError):
 
 @error
 class ColumnNotThere(RunError, LookupError):
-    """A column is named that the records do not have.
+    """An operator names a column that the records do not have.
 
     Attributes:
-        by: what names it.
-        columns: the names and types of what arrived; `side`: at which of several inputs, or empty.
+        by: the property that names it.
+        columns: the names and types of the columns that arrived.
+        side: the input at which they arrived, if the operator has several.
     """
 
     by: str

@@ -1,4 +1,4 @@
-"""Errors of operators that run: fields, state, and records of the wrong type."""
+"""Errors of running operators: frozen fields, state, and records of the wrong type."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class FieldFrozen(RunError, AttributeError):
 
 @error
 class StateDeclaration(RunError, TypeError):
-    """A `State` or `WindowState` is declared wrongly."""
+    """The declaration of a `State` or `WindowState` is invalid."""
 
     declaration: str
     reason: str
@@ -45,7 +45,7 @@ class StateDeclaration(RunError, TypeError):
 class WrongRecordType(RunError, TypeError):
     """An operator emitted or received a record that is not of the type of its port.
 
-    `frames`: the lines of the user's that emitted it, where they are known.
+    `frames`: the lines of user code that emitted it, where they are known.
     """
 
     port: str
@@ -81,6 +81,6 @@ class StateNotPlain(RunError, TypeError):
 
     def message(self) -> str:
         return (
-            f"{self.where} holds {self.got}, which cannot be kept durably\n"
+            f"{self.where} holds {self.got}, which cannot be saved\n"
             "  help: keep None, bool, int, float, str, bytes, and lists, tuples, dicts with string keys, and attrs classes of these"
         )

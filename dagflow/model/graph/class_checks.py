@@ -38,11 +38,11 @@ _CALLED = {"process": "self, record", "stream": "self, records", "batch": "self,
 _CALLED |= {"combine": "self, one, other", "combine_batch": "self, batch"}
 _MISSING: Any = object()
 _MEANINGS = {
-    "context": "what an operator is told in setup()",
+    "context": "the argument of setup()",
     "errors": "the port of records that could not be handled",
-    "on_error": "the property that says what becomes of records that cannot be handled",
+    "on_error": "the property that decides what happens to records that cannot be handled",
     "partition_by": "an attribute: operator.NAME.partition_by sets the key of its ports",
-    "port": "what comes before the attributes of a port: operator.NAME.port.PORT.ATTRIBUTE",
+    "port": "the prefix of a port's attributes: operator.NAME.port.PORT.ATTRIBUTE",
 }
 """Names that are used beside the methods and class variables of `Operator`."""
 

@@ -232,7 +232,7 @@ def test_a_file_that_may_not_be_read_is_not_called_damaged(
     answer = dagflow("verify", "out")
     assert answer.code == 1
     assert answer.out.startswith(f"{tmp_path}/out: not all of it could be read, 1 problem\n")
-    assert answer.err.startswith(f"error[DF413] {path}: you may not read it")
+    assert answer.err.startswith(f"error[DF413] {path}: permission to read was denied")
 
 
 def test_a_ledger_that_was_removed(dagflow: Dagflow, launched: Path) -> None:

@@ -217,7 +217,7 @@ CASES: list[tuple[Callable[[DAG], object], type, str, str]] = [
         EmptyName,
         "DF002",
         "'' is not a valid name for an operator (LINE)\n"
-        "  help: a name is not empty, and has letters, digits, '_', '-' and blanks",
+        "  help: a name is not empty, and consists of letters, digits, '_', '-' and blanks",
     ),
     (no_operator, NotAnOperator, "DF003", "'no operator' was given where an operator (named 'text') is expected (LINE)"),
     (
@@ -231,7 +231,7 @@ CASES: list[tuple[Callable[[DAG], object], type, str, str]] = [
         PortTaken,
         "DF005",
         "two streams lead into step.input\n  'stream'  LINE\n  'second'  LINE\n"
-        "  help: an input port takes one stream: give the operator another port for the other one",
+        "  help: an input port takes one stream: merge the two with Union, or give the operator a second input port",
     ),
     (
         two_from_one,
@@ -244,7 +244,7 @@ CASES: list[tuple[Callable[[DAG], object], type, str, str]] = [
         refused_properties,
         PropertyRefused,
         "DF007",
-        "operator 'reader' refuses its properties: min_readers is 5, more than max_readers = 2\n  LINE",
+        "operator 'reader' has invalid properties: min_readers is 5, more than max_readers = 2\n  LINE",
     ),
     (
         keys_that_cannot_be_written,
@@ -256,14 +256,14 @@ CASES: list[tuple[Callable[[DAG], object], type, str, str]] = [
         broken_output_folders,
         PropertyRefused,
         "DF007",
-        "operator 'sink' refuses its properties: output_folders() raised KeyError: 'path'\n  LINE",
+        "operator 'sink' has invalid properties: output_folders() raised KeyError: 'path'\n  LINE",
     ),
     (
         partitioned_splitter,
         NotPartitionable,
         "DF008",
         "operator 'source' is not partitionable, but it has a partitioner\n  LINE\n"
-        "  help: remove that, or the line `partitionable = False` from the operator's class",
+        "  help: use one partition, or remove the line `partitionable = False` from its class",
     ),
     (
         unconnected_input,
@@ -275,7 +275,7 @@ CASES: list[tuple[Callable[[DAG], object], type, str, str]] = [
         unconnected_output,
         OutputUnconnected,
         "DF011",
-        "output port join.output (str) must be connected and is not\n  LINE\n  help: dag.add_stream(name, join.output, sink)",
+        "output port join.output (str) must be connected, but is not\n  LINE\n  help: dag.add_stream(name, join.output, sink)",
     ),
     (
         wrong_types,
@@ -335,7 +335,7 @@ def test_foreign_ports_at_both_ends() -> None:
     assert [type(problem) for problem in caught.value.problems] == [ForeignPort, ForeignPort]
     assert re.sub(r" \(.*:\d+\)", "", str(caught.value.problems[0])) == (
         "stream 'far' names port Source.output, whose operator is not in this DAG\n"
-        "  help: add the operator with dag.add_operator(name, operator) first, and use what that call returns"
+        "  help: add the operator with dag.add_operator(name, operator) first, and use the ports of the operator that it returns"
     )
 
 

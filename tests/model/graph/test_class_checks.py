@@ -81,10 +81,10 @@ def test_two_handlers_for_one_port() -> None:
     (found,) = problems(Twice())
     assert type(found) is HandlerTwice
     assert str(found) == (
-        "class Twice marks two methods with @input.process, of which only one would be called\n"
+        "class Twice decorates two methods with @input.process, but only one of them would be called\n"
         f"  first   {line('@input.process', Twice)}\n"
         f"  second  {found.second}\n"
-        "  help: remove one of the marks, and call that method from the other one where both are needed"
+        "  help: remove one of the decorators; if both methods are needed, call one from the other"
     )
     assert [type(each) for each in problems(Again())] == [HandlerTwice]  # that of its base
 
@@ -158,7 +158,7 @@ def test_reserved_names_are_told_with_their_lines() -> None:
     assert sorted((each.name, each.kind) for each in found) == [("context", "state"), ("errors", "property"), ("setup", "state")]
     by_name = {each.name: each for each in found}
     assert str(by_name["errors"]) == (
-        "class Hidden has a property 'errors', but that is the name of the port of records that could not be handled "
+        "class Hidden has a property 'errors', but that name is reserved for the port of records that could not be handled "
         f"({line('errors: int', Hidden)})\n  help: give the property another name, such as my_errors"
     )
     (hiding,) = problems(Hiding(str.strip))
@@ -388,7 +388,7 @@ def told_by(fill: Callable[[DAG], object]) -> list[str]:
 
 def test_modules_are_held_to_the_same() -> None:
     (found,) = told_by(lambda dag: dag.add_module("m", Wrong()))
-    assert "populate_dag() cannot be called as it will be" in found
+    assert "populate_dag() has the wrong parameters" in found
     assert "help: def populate_dag(self, dag)" in found
 
 

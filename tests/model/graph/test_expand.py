@@ -266,10 +266,10 @@ def like_a_property(module: Any, dag: DAG) -> None:
         (
             Wrong(lambda m, dag: step(dag) and None),
             ProxyUnset,
-            "no port inside the module is bound to port m.input.*self.input.set",
+            "port m.input of a module is not bound to a port inside.*self.input.set",
         ),
         (Wrong(raises), ModuleBroken, "module 'm': Wrong.populate_dag\\(\\) failed: KeyError: 'no such thing'.*in raises"),
-        (Wrong(twice, least=0), PropertyRefused, "module 'm' refuses its properties: least is 0"),
+        (Wrong(twice, least=0), PropertyRefused, "module 'm' has invalid properties: least is 0"),
         (Wrong(twice), DuplicateName, "two operators are called 'm.step'"),
         (Wrong(taken), PortTaken, "two streams lead into m.second.input.*'m.inner'.*'m.input'"),
         (Wrong(own_port), NotAnOperator, "was given where an output port"),

@@ -90,7 +90,7 @@ def no_key_at_all(dag: DAG, join: Join) -> None:
         (
             parallel_and_keyed,
             KeyConflict,
-            "port join.right is partitioned by record, but set to be parallel with the operator upstream (LINE)\n"
+            "port join.right has both the key record and partition_parallel=True (LINE)\n"
             "  help: remove one of partition_by and partition_parallel=True",
         ),
         (
@@ -138,7 +138,7 @@ def test_the_key_of_an_aggregate_is_its_own(operator: Any, combiner: bool) -> No
     for other in ("position", None):
         dag.set_attributes(found, partition_by=other)
         with pytest.raises(
-            KeyFixed, match=f"port found.input cannot be partitioned by {other!r}: its operator works by .* record"
+            KeyFixed, match=f"port found.input cannot be partitioned by {other!r}: the key of its operator is fixed to .*record"
         ):
             check(dag)
 

@@ -68,6 +68,6 @@ def test_what_is_not_plain_is_named_with_its_place(value: Any, got: str) -> None
     with pytest.raises(StateNotPlain) as caught:
         encode(value, "State 'seen' of operator 'files'")
     assert str(caught.value) == (
-        f"State 'seen' of operator 'files' holds {got}, which cannot be kept durably\n"
+        f"State 'seen' of operator 'files' holds {got}, which cannot be saved\n"
         "  help: keep None, bool, int, float, str, bytes, and lists, tuples, dicts with string keys, and attrs classes of these"
     )

@@ -92,7 +92,7 @@ def test_what_servers_of_http_say_of_a_file() -> None:
     assert (old.version, old.modified_ns) == ('"1"', 1795341600 * 10**9)
     assert _status("http://host/a.txt", info).version is None
     for page in ("http://host/folder/", "http://host/folder/?C=M", "http://host/folder"):
-        with pytest.raises(FolderPage, match="name the files"):
+        with pytest.raises(FolderPage, match="name each file"):
             _status("http://host/folder", {**info, "url": page, "mimetype": "text/html"})
     assert _status("http://host/a.html", {**info, "url": "http://host/a.html", "mimetype": "text/html"}).length == 5
 

@@ -124,9 +124,9 @@ def test_a_driver_that_cannot_create_exclusively_looks_first(folder, monkeypatch
 def test_an_unknown_scheme_gets_the_nearest():
     with pytest.raises(UnknownScheme) as caught:
         file_system("memroy://x/y")
-    assert str(caught.value) == "memroy://x/y: memroy:// is not a known kind of URL. Did you mean memory://?"
+    assert str(caught.value) == "memroy://x/y: memroy:// is not supported. Did you mean memory://?"
     assert caught.value.exit_code == 3
-    with pytest.raises(UnknownScheme, match=r"Known are plain paths, s3://"):
+    with pytest.raises(UnknownScheme, match=r"Supported: plain paths, s3://"):
         file_system("qqqqqqqqq://x")
 
 

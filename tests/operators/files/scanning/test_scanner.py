@@ -190,7 +190,7 @@ def test_an_unreadable_folder_ends_the_run_or_is_counted(tmp_path, drive, monkey
     tree(tmp_path, "a/f", "b/f")
     monkeypatch.setattr("operators.files.tree.file_system", lambda path: Refusing(tmp_path / "a"))
     driver = drive(FileSplitterInput([tmp_path]))
-    with pytest.raises(NotReadable, match=f"{tmp_path}/a: you may not read it, while scanning the input"):
+    with pytest.raises(NotReadable, match=f"{tmp_path}/a: permission to read was denied, while scanning the input"):
         driver.window()
     driver = drive(FileSplitterInput(scanner=TimeBasedDirectoryScanner(tmp_path, on_unreadable="skip")))
     assert driver.window().names == ["b", "f"]
