@@ -1,4 +1,4 @@
-"""Errors of keys and values that are grouped, aggregated or kept."""
+"""Errors of keys and values in aggregates, event-time windows and kept state."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class KeyColumnRefused(RunError, TypeError):
     def message(self) -> str:
         return (
             f"records cannot be grouped by the column {self.column!r}: its values are {self.type}, which cannot be keys\n"
-            f"  help: give a function that makes a string or a tuple of it: by=lambda record: tuple(record.{self.column})"
+            f"  help: give a function that turns it into a string or a tuple: by=lambda record: tuple(record.{self.column})"
         )
 
 
 @error(kw_only=True)
 class ValueNotKept(RunError, TypeError):
-    """A key or a value cannot be kept over windows, since it would not come back as it was."""
+    """A key or a value cannot be kept over windows, since it would come back as another value."""
 
     code: ClassVar[str] = "DF390"
     example = {"type": "Color"}
@@ -38,7 +38,7 @@ class ValueNotKept(RunError, TypeError):
     def message(self) -> str:
         return (
             f"a key or a value of type {self.type} cannot be kept over windows: it would not come back as it was\n"
-            "  help: give a function in `by` or `of` that makes plain data of it (an enumeration's value, a tuple of a class's\n"
+            "  help: give a function in `by` or `of` that turns it into plain data (an enumeration's value, a tuple of a class's\n"
             "        fields): None, bool, int, float, str, bytes, decimals, dates, times and durations of `datetime`, UUIDs,\n"
             "        and lists, tuples and dicts with string keys of these"
         )
@@ -46,10 +46,10 @@ class ValueNotKept(RunError, TypeError):
 
 @error(kw_only=True)
 class WindowsReopened(RunError, ValueError):
-    """`Tumbling` is set to keep windows longer than the launch before, so closed windows would begin again.
+    """`Tumbling` would keep windows open longer than in the previous launch, and so reopen closed ones.
 
     Attributes:
-        wait, kept: how long windows are kept behind their end, now and by the launch before.
+        wait, kept: the properties that keep windows open after their end, now and in the previous launch.
     """
 
     code: ClassVar[str] = "DF391"
@@ -62,15 +62,15 @@ class WindowsReopened(RunError, ValueError):
 
     def message(self) -> str:
         return (
-            f"{self.operator} has {self.wait} now, and had {self.kept}: windows that had ended were closed, "
-            "and would begin again without their records\n"
+            f"{self.operator} has {self.wait} now, and had {self.kept}: windows that were closed then "
+            "would be reopened without their records\n"
             "  help: restore these settings (together they may become shorter, not longer); or start over with --fresh and an empty output"
         )
 
 
 @error(kw_only=True)
 class ValueColumnRefused(RunError, TypeError):
-    """The values of a column cannot be aggregated. `lack` is what they cannot be: `added up` or `compared`."""
+    """The values of a column cannot be aggregated. `lack`: the missing operation, `added up` or `compared`."""
 
     code: ClassVar[str] = "DF394"
     example = {"column": "name", "type": "string", "lack": "added up"}
@@ -83,5 +83,5 @@ class ValueColumnRefused(RunError, TypeError):
     def message(self) -> str:
         return (
             f"`of` names the column {self.column!r}, whose values are {self.type}: these cannot be {self.lack}\n"
-            "  help: name another column, or give a function that makes a number of it: of=lambda record: …"
+            "  help: name another column, or give a function that turns it into a number: of=lambda record: …"
         )

@@ -14,8 +14,8 @@ from operators.contexts.errors import ReadError
 class CompressionCorrupt(ReadError, ValueError):
     """Compressed data cannot be unpacked: it is damaged, followed by other data, or needs too much memory.
 
-    `position` is where in the file the member, frame or stream begins that cannot be read (or what follows the last one), in
-    bytes; `unpacked`: how many bytes came out before, None where that is not known; `reason`: what the codec says.
+    `position`: the byte at which the unreadable member, frame or stream begins, or the data after the last one;
+    `unpacked`: the number of bytes decompressed before, None if unknown; `reason`: the message of the codec.
     """
 
     code: ClassVar[str] = "DF314"
@@ -41,7 +41,9 @@ class CompressionCorrupt(ReadError, ValueError):
         done = "" if self.unpacked is None else f" ({self.unpacked} bytes were unpacked)"
         advice = self.help or "It is damaged: fetch or make it again, or leave it out (the scanner's ignore pattern)."
         if "memory" in self.reason.lower():
-            advice = "Pack it again with a smaller dictionary or window: at most 256 MiB for xz, 128 MiB for zstd (--long=27)."
+            advice = (
+                "Compress it again with a smaller dictionary or window: at most 256 MiB for xz, 128 MiB for zstd (--long=27)."
+            )
         return (
             f"{self.path}: the {self.format} data at byte {self.position} of the file cannot be unpacked{done}: {self.reason}.\n"
             f"{advice}"
@@ -73,7 +75,7 @@ class CompressionTruncated(ReadError, EOFError):
 
 @error(kw_only=True)
 class CompressionUnexpected(ReadError, ValueError):
-    """A file is not compressed as `compression` says. `found`: what it is, None if it is nothing that is known."""
+    """A file is not compressed as `compression` says. `found`: the kind that was recognised, or None."""
 
     code: ClassVar[str] = "DF316"
     example = {"reader": "lines", "path": "logs/a.gz", "expected": "gzip", "found": "zstd", "head": b"\x28\xb5\x2f\xfd"}
@@ -95,11 +97,11 @@ class CompressionUnexpected(ReadError, ValueError):
 
 @error(kw_only=True)
 class CompressionUnsupported(ReadError, NotImplementedError):
-    """A file is compressed in a way that is not supported. `found`: which."""
+    """A file is compressed in a way that dagflow does not support. `found`: the kind that was recognised."""
 
     code: ClassVar[str] = "DF656"
     example = {"reader": "lines", "path": "logs/a.zip", "found": "zip", "head": b"PK\x03\x04"}
-    general_remedy = "unpack the file, pack it with gzip, bgzip, bzip2, xz or zstd, or leave it out"
+    general_remedy = "unpack the file, compress it with gzip, bgzip, bzip2, xz or zstd, or leave it out"
 
     path: str
     found: str
@@ -108,10 +110,10 @@ class CompressionUnsupported(ReadError, NotImplementedError):
     @override
     def message(self) -> str:
         return (
-            f"{self.path}: at byte 0: the file begins with {self.head[:8].hex(' ')}, which is {self.found}: not unpacked here.\n"
-            "Unpack it (export a spreadsheet as CSV), or pack it with gzip, bgzip, bzip2, xz or zstd; or leave it out (the "
+            f"{self.path}: at byte 0: the file begins with {self.head[:8].hex(' ')}, which is {self.found}: not decompressed here.\n"
+            "Unpack it (export a spreadsheet as CSV), or compress it with gzip, bgzip, bzip2, xz or zstd; or leave it out (the "
             "scanner's ignore pattern).\n"
-            f"A block reader takes it as it is: {definition(self.reader, 'compression', 'none')}"
+            f"A block reader can read the bytes as they are: {definition(self.reader, 'compression', 'none')}"
         )
 
 

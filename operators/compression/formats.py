@@ -44,7 +44,7 @@ def recognise(head: bytes) -> str | None:
     return None
 
 
-# What is met under names of text, and is not unpacked here: where it stands in a file, what stands there, and its name.
+# What is met under names of text, and is not decompressed here: where it stands in a file, what stands there, and its name.
 _OTHERS = (
     (0, b"\x04\x22\x4d\x18", "lz4"),
     (0, b"\x02\x21\x4c\x18", "lz4 (its old form)"),

@@ -1,4 +1,4 @@
-"""Errors of the bytes that a reader context reads."""
+"""Errors of reader contexts: bytes that are not the expected records."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from dagflow.errors import RunError, definition, error
 
 @error(kw_only=True)
 class ReadError(RunError):
-    """The base of these errors. `reader` is the operator's name, for the settings that a message shows.
+    """The base class of errors of readers. `reader`: the operator's name, for the settings that a message shows.
 
-    `unit` is what positions count: "" bytes of the file; "stream": of what was decompressed from it; "bgzf": virtual offsets.
+    `unit`: the unit of positions, which is "" for bytes of the file, "stream" for bytes of the decompressed text, and "bgzf"
+    for virtual offsets.
     """
 
     reader: str = "READER"
     unit: str = ""
 
     def at(self, position: int) -> str:
-        """Return the place in words."""
+        """Return a phrase for a position."""
         if self.unit == "bgzf":
             member, byte = divmod(position, 1 << 16)
-            return f"virtual offset {position} (byte {byte} of what the member at byte {member} holds)"
+            return f"virtual offset {position} (byte {byte} within the member at byte {member})"
         return f"byte {position} of the decompressed text" if self.unit else f"byte {position}"
 
     def of(self, reader: str) -> Self:
@@ -34,7 +35,7 @@ class ReadError(RunError):
 
 @error(kw_only=True)
 class RecordTooLong(ReadError):
-    """A record is longer than `limit` bytes. The file has other terminators, or is not text."""
+    """A record is longer than `limit` bytes. The terminators may be wrong, or the file is not text."""
 
     code: ClassVar[str] = "DF310"
     example = {"reader": "lines", "path": "logs/a.txt", "position": 0, "limit": 67_108_864}
@@ -48,7 +49,7 @@ class RecordTooLong(ReadError):
     def message(self) -> str:
         return (
             f"{self.path}: the record that starts at {self.at(self.position)} is longer than max_record_bytes = {self.limit}.\n"
-            "Either the records end with something else (see the reader context's `terminators`), or the file does not hold lines,\n"
+            "Either its records have another terminator (`terminators` of the reader context), or the file does not consist of lines,\n"
             f"or records may be longer: {definition(self.reader, 'reader_context.max_record_bytes', self.limit * 4)}"
         )
 
@@ -77,7 +78,7 @@ class FileShortened(ReadError):
 class BadText(ReadError, ValueError):
     """The bytes of a record are not text in the given encoding.
 
-    `position` is where the record starts in its file, `byte_offset` where in the file the first bad byte is.
+    `position`: the start of the record in its file; `byte_offset`: the position of the first bad byte in the file.
     """
 
     code: ClassVar[str] = "DF312"
@@ -116,7 +117,7 @@ class PartialRecord(ReadError, ValueError):
 
     code: ClassVar[str] = "DF313"
     example = {"reader": "lines", "path": "logs/a.bin", "position": 96, "expected": 32, "found": 4}
-    general_remedy = "set `length` right, or read it all the same: reader_context.partial=emit or drop"
+    general_remedy = "correct `length`, or accept the short record: reader_context.partial=emit or drop"
 
     path: str
     position: int
@@ -127,6 +128,6 @@ class PartialRecord(ReadError, ValueError):
     def message(self) -> str:
         return (
             f"{self.path}: the last record, at {self.at(self.position)}, has {self.found} bytes instead of {self.expected}.\n"
-            "The file is incomplete, or `length` is wrong. To read it all the same:\n"
-            f"{definition(self.reader, 'reader_context.partial', 'emit')} (pass the short record on), or drop (leave it out)"
+            "The file is incomplete, or `length` is wrong. To accept the short record:\n"
+            f"{definition(self.reader, 'reader_context.partial', 'emit')} (emit it), or drop (leave it out)"
         )

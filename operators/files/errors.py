@@ -1,4 +1,4 @@
-"""Errors of the files and datasets that an input operator is given."""
+"""Errors of input operators: files and datasets that are missing, changed or replaced."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dagflow.errors import ConfigError, RunError, definition, error
 class InputMissing(ConfigError):
     """An input file or folder does not exist.
 
-    `parent` is the deepest folder on the way that exists, `nearest` the path there that is most like the missing one,
-    `with_commas` a path that exists and has commas where paths were separated.
+    `parent`: the deepest folder of the path that exists; `nearest`: the most similar path in it; `with_commas`: an existing
+    path with commas, if the setting was split at these.
     """
 
     operator: str
@@ -44,7 +44,7 @@ class InputMissing(ConfigError):
             lines.append(f"  help: this is one path, with a comma in it; several paths are a list: {several}")
             lines.append(f"        on the command line: {definition(self.operator, 'files', several)}")
         elif self.waits:
-            lines.append("  help: `wait` waits in continuous runs only, a run with --once would never end")
+            lines.append("  help: `wait` applies to continuous runs only; with --once, the run would never end")
         else:
             lines.append(f"  help: a continuous run waits for it with {definition(self.operator, 'scanner.wait', 'true')}")
         return "\n".join(lines)
@@ -68,9 +68,9 @@ class InputNotFile(ConfigError):
 
 @error(kw_only=True)
 class ScanFailed(RunError):
-    """The thread of the scanner ended with an exception, which is the cause of this one.
+    """The thread of the scanner raised an exception, which is the cause of this one.
 
-    `path` is what was being scanned, `at` the innermost line (`FILE:LINE in FUNCTION`) where it happened.
+    `path`: the path that was scanned; `at`: the innermost line, as `FILE:LINE in FUNCTION`.
     """
 
     operator: str
@@ -79,7 +79,7 @@ class ScanFailed(RunError):
     at: str = ""
     code: ClassVar[str] = "DF322"
     example = {"operator": "files", "path": "logs", "error": "ValueError: bad date", "at": "app.py:12 in accepts"}
-    general_remedy = "mend the line that is named"
+    general_remedy = "fix the line that is named"
 
     def message(self) -> str:
         return f"operator {self.operator!r}: scanning {self.path} failed: {self.error}" + (f"\n  at {self.at}" if self.at else "")
@@ -87,7 +87,7 @@ class ScanFailed(RunError):
 
 @error(kw_only=True)
 class FileModified(RunError):
-    """A file has changed since it was split, and `modified` is "error". `before` and `after`: modification time and length."""
+    """A file has changed since it was split, and `modified` is "error". `before`, `after`: its modification time and length."""
 
     operator: str
     path: str
@@ -114,9 +114,9 @@ class FileModified(RunError):
 
 @error(kw_only=True)
 class FileNotAppended(RunError):
-    """A file was changed and not only appended to, and `modified` is "append".
+    """A file was changed other than by appending, and `modified` is "append".
 
-    `read`: how many of its bytes had been planned; `length`: how many it has now; `why`: what is wrong with them.
+    `read`: the number of bytes that had been planned; `length`: its length now; `why`: the difference.
     """
 
     operator: str
@@ -134,14 +134,14 @@ class FileNotAppended(RunError):
             f"operator {self.operator!r}: {self.path} has changed, but not by appending: {self.why}\n"
             f"  before  {self.read:,} bytes had been read\n  now     {self.length:,} bytes\n"
             f"  help: put it back as it was; or read such files again, whole: {again}\n"
-            f"        or leave them as far as they were read: {skip}\n"
-            "        (logs that are rotated need names of their own, such as the date: a name is one file)"
+            f"        or ignore the change, and keep what was read before: {skip}\n"
+            "        (give rotated logs names of their own, such as the date)"
         )
 
 
 @error(kw_only=True)
 class PlannedFileGone(RunError):
-    """A file disappeared after some of its blocks had been planned. `planned` of `blocks`: how many."""
+    """A file disappeared after some of its blocks had been planned. `planned`, `blocks`: the number of planned blocks, and of all."""
 
     operator: str
     path: str
@@ -153,7 +153,7 @@ class PlannedFileGone(RunError):
     def message(self) -> str:
         return (
             f"operator {self.operator!r}: {self.path} is gone; {self.planned:,} of its {self.blocks:,} blocks had been planned\n"
-            f"  help: put it back and launch again; or go on without the rest: {definition(self.operator, 'on_error', 'skip')}"
+            f"  help: put it back and launch again; or continue without the rest: {definition(self.operator, 'on_error', 'skip')}"
         )
 
 
@@ -178,7 +178,7 @@ class DatasetMissing(ConfigError):
             lines.append(f"  {self.parent} exists, but the rest of the path does not")
         lines.append("  help: name the output folder of an application that was launched")
         if self.waits:
-            lines.append("        `wait` waits in continuous runs only, a run with --once would never end")
+            lines.append("        `wait` applies to continuous runs only; with --once, the run would never end")
         else:
             lines.append(f"        a continuous run waits for it with {definition(self.operator, 'wait', 'true')}")
         return "\n".join(lines)
@@ -186,7 +186,7 @@ class DatasetMissing(ConfigError):
 
 @error(kw_only=True)
 class DatasetReplaced(RunError):
-    """The path holds another dataset than the one that was read before."""
+    """The path has another dataset than before."""
 
     operator: str
     path: str
@@ -199,7 +199,7 @@ class DatasetReplaced(RunError):
         return (
             f"operator {self.operator!r}: {self.path} holds another dataset than the one that was read so far\n"
             f"  before  {self.before}\n  now     {self.after}\n"
-            "  help: put the former one back; or launch with --fresh, which makes the outputs anew from this one"
+            "  help: put the former one back; or launch with --fresh, which rebuilds the outputs from this one"
         )
 
 
@@ -207,7 +207,7 @@ class DatasetReplaced(RunError):
 class DatasetRewritten(RunError):
     """The ledger of a dataset no longer has the entries that were read before: it was cut, rewritten or restored.
 
-    `before`: the last entry that was read, as number and hash; `after`: what is there instead.
+    `before`: the last entry that was read, as number and hash; `after`: the entry there now.
     """
 
     operator: str
@@ -222,5 +222,5 @@ class DatasetRewritten(RunError):
             f"operator {self.operator!r}: the ledger of {self.path} does not hold what was read of it before\n"
             f"  before  entry {self.before}\n  now     {self.after}\n"
             "  help: `dagflow verify` lists the damage; restore the dataset from a copy, or launch with --fresh,\n"
-            "        which makes the outputs anew from what is there now"
+            "        which rebuilds the outputs from the dataset as it is now"
         )

@@ -13,7 +13,7 @@ from operators.contexts.errors import ReadError
 
 @error(kw_only=True)
 class NotOfFormat(ReadError, ValueError):
-    """A file does not begin as files of its format do. `head`: its first bytes."""
+    """A file is not of the expected format. `head`: its first bytes."""
 
     code: ClassVar[str] = "DF650"
     example = {"path": "logs/a.parquet", "format": "Parquet", "head": b"\x1f\x8b"}
@@ -38,7 +38,7 @@ _KNOWN = {b"PAR1": "Parquet", b"PARE": "encrypted Parquet", b"Obj\x01": "Avro", 
 
 @error(kw_only=True)
 class FileCutShort(ReadError, EOFError):
-    """A file ends before it is complete. `position`: its end, in bytes; `missing`: what should stand there."""
+    """A file ends before it is complete. `position`: its end, in bytes; `missing`: the missing part."""
 
     code: ClassVar[str] = "DF651"
     example = {"path": "logs/a.parquet", "format": "Parquet", "position": 4096, "missing": "its footer"}
@@ -58,7 +58,7 @@ class FileCutShort(ReadError, EOFError):
 
 @error(kw_only=True)
 class FileDamaged(ReadError, ValueError):
-    """A part of a file cannot be read. `position`: where it begins, in bytes; `part`: what it is."""
+    """A part of a file cannot be read. `part`: a phrase for it; `position`: its first byte."""
 
     code: ClassVar[str] = "DF652"
     example = {
@@ -85,7 +85,7 @@ class FileDamaged(ReadError, ValueError):
 
 @error(kw_only=True)
 class FormatUnsupported(ReadError, NotImplementedError):
-    """A file uses a feature of its format that dagflow does not support. `position`: where, in bytes; `part`: of the file."""
+    """A file uses a feature of its format that dagflow does not support. `part`: the part of the file that does; `position`: its first byte."""
 
     code: ClassVar[str] = "DF655"
     example = {"path": "logs/a.avro", "format": "Avro", "position": 0, "part": "the schema", "reason": "recursive records"}
@@ -100,14 +100,14 @@ class FormatUnsupported(ReadError, NotImplementedError):
     def message(self) -> str:
         return (
             f"{self.path}: {self.part} of the {self.format} file, at byte {self.position}, is not supported: {self.reason}\n"
-            "  help: write the file without that (docs/reference/formats.md says what is not supported), or leave it out "
+            "  help: write the file without this feature (docs/reference/formats.md lists the limits), or leave it out "
             "(the scanner's ignore pattern)"
         )
 
 
 @error(kw_only=True)
 class ValueMisfit(ReadError, TypeError):
-    """A condition compares a column with a value of another type. `type`: the column's in this file."""
+    """A condition compares a column with a value of another type. `type`: the type of the column in this file."""
 
     code: ClassVar[str] = "DF653"
     example = {

@@ -12,11 +12,11 @@ LARGEST = (1 << 31) - 1
 
 @error(kw_only=True)
 class JoinSideTooLarge(RunError):
-    """The right side of a join has more records in one partition than may be kept in memory.
+    """The right side of a join has more records in one partition than the limits of memory allow.
 
     Attributes:
         setting: the property of the operator: `max_right_rows` or `max_right_bytes`.
-        most, found: the limit, and how much came until the operator gave up; in records, or in bytes.
+        most, found: the limit, and the amount that had arrived when it was exceeded; in records, or in bytes.
     """
 
     code: ClassVar[str] = "DF386"
@@ -44,8 +44,8 @@ class JoinSideTooLarge(RunError):
         room = f"; or, if memory allows, raise {self.setting}" if self.most < LARGEST or unit == "records" else ""
         return (
             f"operator {self.operator!r}: in window {self.window}, the right side has more than {self.most:,} {unit} "
-            f"in partition {self.partition} of {self.partitions}, which keeps them in memory ({self.found:,} have come so far)\n"
-            "  help: connect the smaller stream to `right`; or share it among more partitions,\n"
+            f"in partition {self.partition} of {self.partitions}, which keeps them in memory ({self.found:,} so far)\n"
+            "  help: connect the smaller stream to `right`; or spread it over more partitions,\n"
             f"        -D operator.{self.operator}.partitioner={max(4 * self.partitions, 8)}{room}"
         )
 
@@ -66,7 +66,7 @@ class JoinColumnsClash(RunError, ValueError):
     def message(self) -> str:
         names = ", ".join(map(repr, self.columns))
         return (
-            f"operator {self.operator!r}: in window {self.window}, both sides have {names}, also with the suffix {self.suffix!r} "
+            f"operator {self.operator!r}: in window {self.window}, both sides have {names}, even with the suffix {self.suffix!r} "
             "of the right side\n"
             '  help: set another suffix (suffix="_of_right"), or rename or drop the columns before the join'
         )
@@ -74,7 +74,7 @@ class JoinColumnsClash(RunError, ValueError):
 
 @error(kw_only=True)
 class JoinColumnsUnknown(RunError, ValueError):
-    """A left join has no record on the right side, and its columns are not declared."""
+    """A left join got no record on the right side, so it does not know the columns there."""
 
     code: ClassVar[str] = "DF388"
     example = {"operator": "join", "window": 3, "partition": 0, "partitions": 2}
@@ -87,7 +87,7 @@ class JoinColumnsUnknown(RunError, ValueError):
 
     def message(self) -> str:
         return (
-            f"operator {self.operator!r}: in window {self.window}, no record came on the right side in partition "
+            f"operator {self.operator!r}: in window {self.window}, no record arrived on the right side in partition "
             f"{self.partition} of {self.partitions}, and the columns of its records are not declared\n"
             '  help: declare them, right_columns="name: string, people: int64"; or annotate the function that makes these records'
         )

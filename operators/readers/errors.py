@@ -1,4 +1,4 @@
-"""Errors of files whose blocks are read."""
+"""Errors of block readers: files that changed or disappeared, or cannot be read in parts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class FileChanged(ReadError):
             f"{self.path}: the file has changed since its blocks were planned\n"
             f"  planned  {self.planned_length} bytes, modified {_time(self.planned_modified_ns)}\n"
             f"  found    {self.found_length} bytes, modified {_time(self.found_modified_ns)}\n"
-            "  help: put the planned file back, or launch with --fresh to plan anew; files must not change while they are read:\n"
+            "  help: put the planned file back, or launch with --fresh to plan again; files must not change while they are read:\n"
             "        write a new file and rename it\n"
             f"        (if this one is only ever appended to: {definition(self.reader, 'allow_growth', 'true')})"
         )
@@ -56,13 +56,13 @@ class FileGone(ReadError, LookupError):
     def message(self) -> str:
         return (
             f"{self.path}: the file is gone; it had {self.planned_length} bytes when its blocks were planned\n"
-            f"  help: put it back and launch again; or go on without its blocks: {definition(self.reader, 'on_error', 'skip')}"
+            f"  help: put it back and launch again; or continue without its blocks: {definition(self.reader, 'on_error', 'skip')}"
         )
 
 
 @error(kw_only=True)
 class PartsNotReadable(ConfigError):
-    """A file is read in parts as it grows, by a reader whose records do not end where the parts do."""
+    """A growing file is read in parts that may end in the middle of a record of its reader."""
 
     code: ClassVar[str] = "DF272"
     example = {"operator": "files", "path": "logs/a.gz", "end": "\n", "quote": None, "why": "the reader unpacks gzip"}
@@ -76,10 +76,10 @@ class PartsNotReadable(ConfigError):
     def message(self) -> str:
         quoted = "" if self.quote is None else f", outside of {self.quote!r}"
         return (
-            f"operator {self.operator!r}: {self.path} is read in parts that end behind {self.end!r}{quoted} "
+            f"operator {self.operator!r}: {self.path} is read in parts that end after {self.end!r}{quoted} "
             f"(scanner.modified is append): {self.why}\n"
-            "  help: append works for lines and formats of one record a line; scanner.record_end says what ends a record, for\n"
-            "        CSV with quotes scanner.record_quote its quote; for other files, scanner.modified=reread reads them whole"
+            "  help: append works for lines and formats of one record per line; set scanner.record_end to what ends a record, and for\n"
+            "        CSV with quotes scanner.record_quote to the quote; scanner.modified=reread reads other files whole"
         )
 
 

@@ -9,7 +9,7 @@ from dagflow.errors import RunError, error
 
 @error(kw_only=True)
 class FileNameRefused(RunError, ValueError):
-    """A record is to be written to a file outside of the output folder, or to a reserved name. `given_by`: what has named it."""
+    """A record would go to a file outside the output folder, or with a reserved name. `given_by`: the source of the name."""
 
     code: ClassVar[str] = "DF333"
     example = {"operator": "sink", "name": "../a.txt", "reason": "it leads out of the output folder"}
@@ -28,7 +28,7 @@ class FileNameRefused(RunError, ValueError):
 
 @error(kw_only=True)
 class NotText(RunError, TypeError):
-    """A sink of text was given a record that is not text. `got` names it, `method` what could be overridden instead."""
+    """A sink of text got a record that is not text. `got`: the record; `method`: the method that may be overridden to write it."""
 
     code: ClassVar[str] = "DF334"
     example = {"operator": "sink", "got": "7, an int"}
@@ -39,14 +39,14 @@ class NotText(RunError, TypeError):
 
     def message(self) -> str:
         return (
-            f"{self.operator} writes str, bytes and ReaderRecords of these; it was given {self.got}\n"
-            f"  help: put Map(…) before it to make a string of each record, or override {self.method}(record)"
+            f"{self.operator} writes str, bytes and ReaderRecords of these, but got {self.got}\n"
+            f"  help: put Map(…) before it to turn each record into a string, or override {self.method}(record)"
         )
 
 
 @error(kw_only=True)
 class PartitionColumnRefused(RunError, ValueError):
-    """A column cannot name folders. `known`: the columns that there are, where it is none of them."""
+    """A column cannot name folders. `known`: the existing columns, if it is not one of them."""
 
     code: ClassVar[str] = "DF335"
     example = {"operator": "sink", "column": "contry", "reason": "there is no such column", "known": ("country", "city")}
@@ -58,13 +58,15 @@ class PartitionColumnRefused(RunError, ValueError):
     known: tuple[str, ...] = ()
 
     def message(self) -> str:
-        advice = f"there are {', '.join(self.known)}" if self.known else "take it out of partition_columns, or cast it before"
+        advice = (
+            f"the columns are {', '.join(self.known)}" if self.known else "remove it from partition_columns, or cast it upstream"
+        )
         return f"{self.operator}: folders cannot be named by column {self.column!r}: {self.reason}\n  help: {advice}"
 
 
 @error(kw_only=True)
 class ColumnsChanged(RunError, TypeError):
-    """A batch has other columns than those before it in the same window. `differences`: each a phrase."""
+    """A batch has other columns than earlier ones of the same window. `differences`: a phrase for each."""
 
     code: ClassVar[str] = "DF336"
     example = {"operator": "sink", "file": "part-3.parquet", "differences": ("count is string, not int64",)}
@@ -92,7 +94,7 @@ class TypeNotWritable(RunError, TypeError):
         "column": "tags",
         "type": "list<item: string>",
         "format": "CSV",
-        "help": "make text of it with Map(…)",
+        "help": "turn it into text with Map(…)",
     }
     is_fatal: ClassVar[bool] = True
 
@@ -134,7 +136,7 @@ class ValueNotWritable(RunError, ValueError):
 
 @error(kw_only=True)
 class RowsNotWritable(RunError, ValueError):
-    """Arrow cannot write the rows of a file. `columns`: their types; `reason`: what Arrow says."""
+    """Arrow cannot write the rows of a file. `columns`: names and types; `reason`: Arrow's message."""
 
     code: ClassVar[str] = "DF654"
     example = {"operator": "sink", "file": "part-3.parquet", "columns": "when: timestamp[ns]", "reason": "a time is out of range"}

@@ -11,7 +11,7 @@ from dagflow.errors import RunError, error
 class ExpressionRefused(RunError, ValueError):
     """An expression does not fit the batches that arrive.
 
-    `columns` are the names and types of what arrived; `help` is what to do, empty where there is nothing to say.
+    `columns`: the names and types of the columns that arrived; `help`: the remedy, may be empty.
     """
 
     code: ClassVar[str] = "DF332"
@@ -53,6 +53,6 @@ class NotSeveral(RunError, TypeError):
 
     def message(self) -> str:
         return (
-            f"the function of a FlatMap must return several records, but {self.function} has returned {self.got}\n"
+            f"the function of a FlatMap must return several records, but {self.function} returned {self.got}\n"
             "  help: return a list, which may be empty, or yield; use Map where every record becomes exactly one"
         )

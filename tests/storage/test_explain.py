@@ -37,8 +37,8 @@ from dagflow.storage import errors, explained, file_system, translate
             "writing output",
             errors.NotWritable,
             (
-                "/x/y: permission to write was denied, while writing output. Choose another folder, or ask its owner for permission: `ls "
-                "-ld` on the folder shows owner and permissions."
+                "/x/y: permission to write was denied, while writing output. Choose another folder, or ask its owner for "
+                "permission: `ls -ld` on the folder shows owner and permissions."
             ),
         ),
         (
@@ -46,8 +46,8 @@ from dagflow.storage import errors, explained, file_system, translate
             "reading the input",
             errors.NotReadable,
             (
-                "/x/y: permission to read was denied, while reading the input. Ask its owner for permission (`chmod u+r`, for a folder `u+rx`)"
-                "; `namei -l /x/y` shows each folder on the way."
+                "/x/y: permission to read was denied, while reading the input. Ask its owner for permission"
+                " (`chmod u+r`, for a folder `u+rx`); `namei -l /x/y` shows each folder on the way."
             ),
         ),
         (

@@ -63,9 +63,9 @@ def test_a_second_launch_is_refused_and_told_who_holds_the_folder(tmp_path, othe
         FolderLock(str(tmp_path)).acquire()
     host = socket.gethostname()
     assert str(caught.value) == (
-        f"{tmp_path} is in use by process {other_process.pid} on {host} since 1970-01-01T00:00:00Z (the first): two launches cannot "
-        f"use the same folder. Wait until it is done, stop it (`kill {other_process.pid}` there), or give this launch another "
-        "output."
+        f"{tmp_path} is in use by process {other_process.pid} on {host} since 1970-01-01T00:00:00Z (the first): two launches "
+        f"cannot use the same folder. Wait until it is done, stop it (`kill {other_process.pid}` there), or give this launch "
+        "another output."
     )
     assert caught.value.exit_code == 3
 

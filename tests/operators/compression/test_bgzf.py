@@ -293,7 +293,7 @@ def test_a_line_that_is_too_long_is_named_by_its_virtual_offset(tmp_path: Path) 
     path = tmp_path / "file"
     path.write_bytes(first + member(b"y" * 100) + END_MARK)
     for context in (ReadAheadLineReaderContext, OneByOne):
-        with pytest.raises(RecordTooLong, match=r"virtual offset 3 \(byte 3 of what the member at byte 0 holds\)") as caught:
+        with pytest.raises(RecordTooLong, match=r"virtual offset 3 \(byte 3 within the member at byte 0\)") as caught:
             read_file(BlockReader(reader_context=context(max_record_bytes=50, piece_bytes=10)), path)
         assert caught.value.position == 3
 

@@ -251,7 +251,7 @@ def test_bad_text_is_named_by_its_place_in_the_decompressed_text(tmp_path: Path)
     assert read_file(BlockReader(on_error="skip"), path) == ["good", "fine"]
     path.write_bytes(bgzf(b"good\nb\xe4d\nfine\n", [6]))
     with pytest.raises(
-        BadText, match=r"byte 1 \(e4\), in the record that starts at virtual offset 5 \(byte 5 of what the member at byte 0"
+        BadText, match=r"byte 1 \(e4\), in the record that starts at virtual offset 5 \(byte 5 within the member at byte 0"
     ):
         read_file(BlockReader(), path)
 

@@ -144,7 +144,7 @@ def test_importing_contexts_loads_neither_numpy_nor_arrow() -> None:
 MESSAGES = {
     RecordTooLong(path="a.log", position=10, limit=64): """\
 a.log: the record that starts at byte 10 is longer than max_record_bytes = 64.
-Either the records end with something else (see the reader context's `terminators`), or the file does not hold lines,
+Either its records have another terminator (`terminators` of the reader context), or the file does not consist of lines,
 or records may be longer: -D operator.READER.reader_context.max_record_bytes=256""",
     FileShortened(path="a.log", expected=100, found=45): """\
 a.log: the file has 45 bytes, but had 100 when its blocks were planned.
@@ -155,8 +155,8 @@ Name the real encoding (-D operator.READER.encoding=cp1252, say), or let bad byt
 (-D operator.READER.encoding_errors=replace).""",
     PartialRecord(path="a.dat", position=96, expected=8, found=3): """\
 a.dat: the last record, at byte 96, has 3 bytes instead of 8.
-The file is incomplete, or `length` is wrong. To read it all the same:
--D operator.READER.reader_context.partial=emit (pass the short record on), or drop (leave it out)""",
+The file is incomplete, or `length` is wrong. To accept the short record:
+-D operator.READER.reader_context.partial=emit (emit it), or drop (leave it out)""",
 }
 
 

@@ -214,7 +214,7 @@ def test_a_dataset_that_is_not_there(tmp_path, dataset, launch):
     (tmp_path / "plain").mkdir()
     with pytest.raises(DatasetMissing, match="the folder has no ledger") as told:
         DatasetInput(tmp_path / "plain", wait=True).check_inputs(OperatorContext(name="input"))
-    assert "waits in continuous runs only" in str(told.value)
+    assert "applies to continuous runs only" in str(told.value)
     (tmp_path / "file").write_text("")
     with pytest.raises(Abort) as ended:
         launch(DatasetInput(tmp_path / "file"))

@@ -80,7 +80,7 @@ class TestIdempotent:
                 f"{file}: the file has changed since its blocks were planned\n"
                 f"  planned  56 bytes, modified {told_time(before.st_mtime_ns)}\n"
                 f"  found    56 bytes, modified {told_time(before.st_mtime_ns + 10**9)}\n"
-                "  help: put the planned file back, or launch with --fresh to plan anew; "
+                "  help: put the planned file back, or launch with --fresh to plan again; "
                 "files must not change while they are read:\n"
                 "        write a new file and rename it\n"
                 "        (if this one is only ever appended to: -D operator.lines.allow_growth=true)"

@@ -101,9 +101,9 @@ def test_a_missing_input_is_named_at_launch(tmp_path, drive):
 @pytest.mark.parametrize(
     ("path", "properties", "message"),
     [
-        ("no/such/file", {}, "exists, what follows does not"),
+        ("no/such/file", {}, "exists, but the rest of the path does not"),
         ("*.txt", {}, "`files` takes no patterns"),
-        ("gone", {"wait": True}, "`wait` waits in continuous runs only"),
+        ("gone", {"wait": True}, "`wait` applies to continuous runs only"),
     ],
 )
 def test_a_missing_input_is_explained(tmp_path, drive, path, properties, message):

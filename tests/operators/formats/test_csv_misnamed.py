@@ -55,7 +55,9 @@ PACKED = {
 @pytest.mark.parametrize("format", [CsvFormat(), JsonLinesFormat(), FixedWidthFormat({"a": (0, 1)}), RegexFormat("(?P<a>.*)")])
 def test_what_is_packed_otherwise_is_named(file: Path, kind: str, format: Any) -> None:
     file.write_bytes(PACKED[kind])
-    with pytest.raises(CompressionUnsupported, match=f"at byte 0: the file begins with .*, which is {kind}.*: not unpacked here"):
+    with pytest.raises(
+        CompressionUnsupported, match=f"at byte 0: the file begins with .*, which is {kind}.*: not decompressed here"
+    ):
         scan_table(ScanReader(format), file)
 
 

@@ -166,14 +166,14 @@ def failure(join: Any, sides: Any) -> BaseException:
 def test_columns_that_clash_are_refused() -> None:
     left, right = pa.table({"key": [1], "a": [1], "a_right": [1]}), pa.table({"key": [1], "a": [2]})
     told = str(failure(HashJoin("key"), {"left": [left], "right": [right]}))
-    assert "both sides have 'a_right', also with the suffix '_right'" in told
+    assert "both sides have 'a_right', even with the suffix '_right'" in told
     assert run_operator(HashJoin("key", suffix="_2"), {"left": [left], "right": [right]})["output"][0]["a_2"] == 2
 
 
 def test_a_left_join_must_know_the_columns_that_did_not_come() -> None:
     left = pa.table({"key": [1, 2]})
     told = str(failure(HashJoin("key", how="left"), {"left": [left], "right": []}))
-    assert "no record came on the right side in partition 0 of 1, and the columns of its records" in told
+    assert "no record arrived on the right side in partition 0 of 1, and the columns of its records" in told
     assert 'right_columns="name: string, people: int64"' in told
     said = HashJoin("key", how="left", right_columns="key: int64, name: string")
     assert run_operator(said, {"left": [left], "right": []})["output"] == [{"key": 1, "name": None}, {"key": 2, "name": None}]
@@ -223,7 +223,7 @@ def test_a_right_side_that_is_too_large(combine: Any) -> None:
     join = HashJoin("key" if combine is None else lambda key: key, combine=combine, max_right_rows=2)
     told = str(failure(join, sides))
     assert "operator 'operator': in window 0, the right side has more than 2 records in partition 0 of 1" in told
-    assert "(3 have come so far)" in told
+    assert "(3 so far)" in told
     assert "partitioner=8; or, if memory allows, raise max_right_rows" in told
 
 

@@ -252,7 +252,7 @@ def test_a_deleted_file(file: Path) -> None:
         read(BlockReader(), blocks)
     assert str(caught.value) == (
         f"{file}: the file is gone; it had 13 bytes when its blocks were planned\n"
-        "  help: put it back and launch again; or go on without its blocks: -D operator.operator.on_error=skip"
+        "  help: put it back and launch again; or continue without its blocks: -D operator.operator.on_error=skip"
     )
 
 
@@ -267,7 +267,7 @@ def test_a_replaced_file(file: Path) -> None:
         f"{file}: the file has changed since its blocks were planned\n"
         "  planned  13 bytes, modified 2023-11-14 22:13:20.123456789 UTC\n"
         "  found    13 bytes, modified 2023-11-14 22:14:20.000000000 UTC\n"
-        "  help: put the planned file back, or launch with --fresh to plan anew; files must not change while they are read:\n"
+        "  help: put the planned file back, or launch with --fresh to plan again; files must not change while they are read:\n"
         "        write a new file and rename it\n"
         "        (if this one is only ever appended to: -D operator.operator.allow_growth=true)"
     )

@@ -171,7 +171,7 @@ def test_a_file_that_may_not_be_read(path: Path) -> None:
         def open(self, path: str) -> Any:
             raise PermissionError(errno.EACCES, "Permission denied", path)
 
-    with pytest.raises(InfrastructureError, match=rf"{path.name}(.|\n)*may not read"):
+    with pytest.raises(InfrastructureError, match=rf"{path.name}(.|\n)*permission to read"):
         scan_table(Denied(JsonLinesFormat()), path)
 
 

@@ -233,8 +233,8 @@ def test_metadata_and_nullability_are_no_other_columns() -> None:
 @pytest.mark.parametrize(
     ("partition_columns", "reason"),
     [
-        (["x"], "there is none\n  help: there are a, b"),
-        (["b"], "it is of type double: folders are named by text, integers, dates and booleans\n  help: take it out of"),
+        (["x"], "there is none\n  help: the columns are a, b"),
+        (["b"], "it is of type double: folders are named by text, integers, dates and booleans\n  help: remove it from"),
         (["a"], None),
     ],
 )

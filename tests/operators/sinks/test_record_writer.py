@@ -213,8 +213,8 @@ def test_records_that_are_no_text(record: Any, got: str, form: str) -> None:
     with OperatorTask(RecordWriter("out")) as task, pytest.raises(NotText) as caught:
         task.give("input", [record], form)
     assert str(caught.value) == (
-        f"RecordWriter writes str, bytes and ReaderRecords of these; it was given {got}\n"
-        "  help: put Map(…) before it to make a string of each record, or override get_bytes_for_tuple(record)"
+        f"RecordWriter writes str, bytes and ReaderRecords of these, but got {got}\n"
+        "  help: put Map(…) before it to turn each record into a string, or override get_bytes_for_tuple(record)"
     )
 
 
@@ -268,7 +268,7 @@ def test_bytes_that_are_text() -> None:
 
     with (
         OperatorTask(Wrong("out")) as task,
-        pytest.raises(NotText, match=r"given 'a' \(str\), returned by get_bytes_for_tuple\(\)"),
+        pytest.raises(NotText, match=r"got 'a' \(str\), returned by get_bytes_for_tuple\(\)"),
     ):
         task.give("input", ["a"])
 
