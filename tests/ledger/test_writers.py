@@ -185,6 +185,6 @@ def test_30_an_application_goes_on_after_it_was_deployed_again():
     ingest(ledger, 0, 5)
     again = Ledger.open(ledger.store, clock=Ticks())
     assert ingest(again, 7, 5).data.prev_offset == 4
-    with pytest.raises(WindowPassed, match="window 3 of application 'app' comes too late: window 7 is committed"):
+    with pytest.raises(WindowPassed, match="window 3 of application 'app' comes too late: window 7 is already committed"):
         again.append(again.resume().add_data(txn(3), rows(10, 1)))
     assert again.resume().windows == {"app": 7}
