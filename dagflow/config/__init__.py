@@ -12,7 +12,7 @@ Read in this order:
 For users: docs/reference/settings.md.
 """
 
-from dagflow.config.effective import Row, effective, render_json, render_text, show
+from dagflow.config.effective import SettingRow, effective, render_json, render_text, show
 from dagflow.config.layers import Layers, Setting, read_layers, spark_conf
 from dagflow.config.operators import apply_module, apply_operators, apply_ports, apply_to_operator, operator_attributes
 from dagflow.config.problems import Problems
@@ -46,11 +46,11 @@ __all__ = [
     "MiB",
     "Millis",
     "Problems",
-    "Row",
     "RunSettings",
     "Seconds",
     "Secret",
     "Setting",
+    "SettingRow",
     "SettingsMapping",
     "TiB",
     "Unit",

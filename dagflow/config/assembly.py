@@ -24,19 +24,19 @@ FAILED = object()
 
 
 @attrs.frozen
-class Entry:
+class SettingEntry:
     """A setting, and what is left of its path at the place where we are."""
 
     path: tuple[str, ...]
     setting: Setting
 
-    def below(self) -> Entry:
+    def below(self) -> SettingEntry:
         """Return the entry one part further down its path."""
-        return Entry(self.path[1:], self.setting)
+        return SettingEntry(self.path[1:], self.setting)
 
-    def spread(self, table: Mapping[str, Any]) -> list[Entry]:
+    def spread(self, table: Mapping[str, Any]) -> list[SettingEntry]:
         """Return an entry for each value in a table that the setting gives."""
-        return [Entry(path, attrs.evolve(self.setting, value=value, is_text=False)) for path, value in flatten(table)]
+        return [SettingEntry(path, attrs.evolve(self.setting, value=value, is_text=False)) for path, value in flatten(table)]
 
 
 @attrs.define
@@ -53,10 +53,10 @@ class Assembly:
     problems: Problems = attrs.field(factory=Problems)
     origins: dict[str, Setting] = attrs.field(factory=dict)
 
-    def value(self, hint: Any, current: Any, entries: Sequence[Entry], place: str) -> Any:
+    def value(self, hint: Any, current: Any, entries: Sequence[SettingEntry], place: str) -> Any:
         """Return the value of type `hint` that `entries` make of `current` (attrs.NOTHING: there is none yet)."""
         whole: Setting | None = None
-        parts: list[Entry] = []
+        parts: list[SettingEntry] = []
         for entry in entries:
             if entry.path:
                 parts.append(entry)
@@ -107,7 +107,7 @@ class Assembly:
         words = {"expected": error.expected, "reason": error.reason}
         self.problems.add(BadValue(key=setting.key, value=shown, origin=setting.origin, **words))
 
-    def with_parts(self, hint: Any, current: Any, entries: Sequence[Entry], place: str) -> Any:
+    def with_parts(self, hint: Any, current: Any, entries: Sequence[SettingEntry], place: str) -> Any:
         """Return `current` with the fields or keys that `entries` name."""
         if attrs.has(type(current)):
             return self.fields(type(current), current, entries, place)
@@ -123,22 +123,22 @@ class Assembly:
             self.problems.add(self.unknown(entry.setting, entry.path[0], place, ()))
         return FAILED
 
-    def keys(self, hint: Any, current: Mapping[str, Any], entries: Sequence[Entry], place: str) -> Any:
+    def keys(self, hint: Any, current: Mapping[str, Any], entries: Sequence[SettingEntry], place: str) -> Any:
         """Return a mapping with the keys that `entries` name replaced. A key holds dots where its value is not a table."""
         nested = any(hints.is_table(part) or kind(part) is Any for part in hints.members(hint))
-        groups: dict[str, list[Entry]] = {}
+        groups: dict[str, list[SettingEntry]] = {}
         for entry in entries:
             name = entry.path[0] if nested else ".".join(entry.path)
-            groups.setdefault(name, []).append(entry.below() if nested else Entry((), entry.setting))
+            groups.setdefault(name, []).append(entry.below() if nested else SettingEntry((), entry.setting))
         result = dict(current)
         for name, group in groups.items():
             result[name] = self.value(hint, current.get(name, attrs.NOTHING), group, f"{place}.{name}")
         return FAILED if any(value is FAILED for value in result.values()) else result
 
-    def group(self, cls: type, entries: Sequence[Entry], place: str) -> dict[str, list[Entry]]:
+    def group(self, cls: type, entries: Sequence[SettingEntry], place: str) -> dict[str, list[SettingEntry]]:
         """Return the entries by the field of `cls` that they are for, and note those for none as unknown."""
         known = list(hints.settable(cls))
-        groups: dict[str, list[Entry]] = {}
+        groups: dict[str, list[SettingEntry]] = {}
         for entry in entries:
             name = find_name(entry.path[0], known, any_case=entry.setting.any_case) if entry.path else None
             if name is None:
@@ -147,7 +147,7 @@ class Assembly:
                 groups.setdefault(name, []).append(entry.below())
         return groups
 
-    def fields(self, cls: type, current: Any, entries: Sequence[Entry], place: str) -> Any:
+    def fields(self, cls: type, current: Any, entries: Sequence[SettingEntry], place: str) -> Any:
         """Return an object of `cls`: `current` with the fields that `entries` name replaced, or a new one."""
         count = len(self.problems.errors)
         known, given, before = hints.settable(cls), {}, f"{place}." if place else ""

@@ -21,7 +21,7 @@ APPLICATION, RUN, SPARK = "application", "run", "spark"
 
 
 @attrs.frozen
-class Row:
+class SettingRow:
     """One effective value, ready to be shown.
 
     `group`: `application`, `run`, `spark`, `module NAME (Class)` or `operator NAME (Class)`.
@@ -45,7 +45,7 @@ def effective(
     applied_ports: Mapping[str, Mapping[str, Mapping[str, Setting]]] | None = None,
     attributes: Mapping[str, Mapping[str, Setting]] | None = None,
     modules: Mapping[str, Any] | None = None,
-) -> list[Row]:
+) -> list[SettingRow]:
     """Return all effective values, in the order in which they are declared.
 
     Args:
@@ -90,13 +90,13 @@ def effective(
     return rows
 
 
-def _plain_row(key: str, value: Any, origin: str, group: str) -> Row:
-    return Row(key, HIDDEN if sounds_secret(key) else show(value), origin, "", "", group)
+def _plain_row(key: str, value: Any, origin: str, group: str) -> SettingRow:
+    return SettingRow(key, HIDDEN if sounds_secret(key) else show(value), origin, "", "", group)
 
 
 def _object_rows(
     thing: Any, origins: Mapping[str, Setting], before: str, group: str, place: str = "", above: str = "", base: Any = None
-) -> Iterable[Row]:
+) -> Iterable[SettingRow]:
     """Yield the rows of an object's fields, and those of attrs objects in it. `above` is the origin of the whole.
 
     `base`: the object of the same class that is there by default, None: that of the class's own defaults.
@@ -110,7 +110,7 @@ def _object_rows(
         origin = _origin(path, value, default, origins, above)
         is_hidden = isinstance(value, str | bytes) and value and sounds_secret(key)
         shown = type(value).__name__ if nested else HIDDEN if is_hidden else show(value, hint)
-        yield Row(before + path, shown, origin, hints.type_name(hint), docs.get(key, ""), group)
+        yield SettingRow(before + path, shown, origin, hints.type_name(hint), docs.get(key, ""), group)
         if nested:
             whole = origins[path].origin if path in origins else above
             yield from _object_rows(
@@ -226,10 +226,10 @@ def _number(value: float, hint: Any) -> str:
     return repr(value)
 
 
-def render_text(rows: Iterable[Row]) -> str:
+def render_text(rows: Iterable[SettingRow]) -> str:
     """Return the rows as text: a block a group, one line a value: key, value, origin, type and doc.
 
-    >>> print(render_text([Row("prefix", ".", "default", "str", "what lines start with", "application")]))
+    >>> print(render_text([SettingRow("prefix", ".", "default", "str", "what lines start with", "application")]))
     application
       prefix = .  (default)  str: what lines start with
     """
@@ -248,7 +248,7 @@ def render_text(rows: Iterable[Row]) -> str:
     return "\n".join(lines)
 
 
-def render_json(rows: Iterable[Row]) -> str:
+def render_json(rows: Iterable[SettingRow]) -> str:
     """Return the rows as a JSON array of objects with `key`, `value` (text, as shown), `origin`, `type`, `doc` and `group`."""
     import json
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from dagflow.config.assembly import FAILED, Assembly, Entry
+from dagflow.config.assembly import FAILED, Assembly, SettingEntry
 from dagflow.config.errors import UnknownOperatorName, UnknownPortAttribute, UnknownPortName, UnknownProperty
 from dagflow.config.layers import Layers, Setting, find_name, split_key
 from dagflow.config.problems import Problems
@@ -51,7 +51,7 @@ def apply_to_operator(operator: Any, properties: Mapping[str, Setting], *, name:
     >>> reader
     Reader(max_readers=8)
     """
-    entries = [Entry(split_key(path), setting) for path, setting in properties.items()]
+    entries = [SettingEntry(split_key(path), setting) for path, setting in properties.items()]
     return _apply(operator, name, entries)
 
 
@@ -61,7 +61,7 @@ def apply_module(name: str, module: Any, layers: Layers) -> Applied:
     Raises what `apply_to_operator` raises.
     """
     mine = sorted((match for _, match in _matches({name: module}, layers, Problems())), key=lambda match: match.rank)
-    return _apply(module, name, [Entry(match.path, match.setting) for match in mine if _is_for(match, module)])
+    return _apply(module, name, [SettingEntry(match.path, match.setting) for match in mine if _is_for(match, module)])
 
 
 def apply_operators(
@@ -92,7 +92,7 @@ def apply_operators(
         for match in mine:
             if not match.wild or reachable(operator, match.path, any_case=match.setting.any_case):
                 used.add(id(match.setting))
-                entries.append(Entry(match.path, match.setting))
+                entries.append(SettingEntry(match.path, match.setting))
         applied[name] = {}
         with problems:
             applied[name] = _apply(operator, name, entries)
@@ -239,7 +239,7 @@ def _never(setting: Setting, name: str, place: str, known: Sequence[str]) -> Con
     raise AssertionError("attributes of ports have no parts")
 
 
-def _apply(operator: Any, name: str, entries: Sequence[Entry]) -> Applied:
+def _apply(operator: Any, name: str, entries: Sequence[SettingEntry]) -> Applied:
     cls = type(operator)
 
     def unknown(setting: Setting, part: str, place: str, known: Sequence[str]) -> ConfigError:
@@ -248,7 +248,7 @@ def _apply(operator: Any, name: str, entries: Sequence[Entry]) -> Applied:
 
     assembly = Assembly(unknown=unknown)
     fields = hints.settable(cls)
-    spread: list[Entry] = []
+    spread: list[SettingEntry] = []
     for entry in entries:
         table = None if entry.path else assembly.table(cls, operator, entry.setting)
         if isinstance(table, Mapping):
@@ -272,7 +272,7 @@ def _renamed(cls: type, name: str, any_case: bool) -> RenamedProperty | None:
     return renamed.get(find_name(name, renamed, any_case=any_case) or "")
 
 
-def _with_current_name(cls: type, entry: Entry) -> Entry:
+def _with_current_name(cls: type, entry: SettingEntry) -> SettingEntry:
     """Return an entry under the current name of its property. Warns if the setting uses the old one."""
     old = _renamed(cls, entry.path[0], entry.setting.any_case) if entry.path else None
     if old is None:

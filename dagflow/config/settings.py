@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from dagflow.config.assembly import Assembly, Entry
+from dagflow.config.assembly import Assembly, SettingEntry
 from dagflow.config.errors import BadValue, ConflictingSettings, MissingSetting, UnknownSetting
 from dagflow.config.layers import Layers, Setting, find_name, flatten, join_key, setting_names
 from dagflow.config.problems import Problems
@@ -80,7 +80,7 @@ def assemble_settings(settings_class: type | None, layers: Layers) -> tuple[Any,
     if settings_class is None:
         return _mapping(mine)
     setting_names(settings_class)  # refuses classes that cannot hold settings
-    entries = [Entry(setting.path, setting) for setting in mine]
+    entries = [SettingEntry(setting.path, setting) for setting in mine]
     assembly = Assembly(unknown=_unknown(settings_class))
     if mine.base is not None and not isinstance(mine.base, settings_class):
         name = type(mine.base).__name__
@@ -99,7 +99,7 @@ def assemble_run_settings(layers: Layers) -> tuple[RunSettings, dict[str, Settin
     entries = []
     for setting in layers.run():
         path = setting.path
-        entries.append(Entry(path[1:] if path[0].lower() == "run" and len(path) > 1 else path, setting))
+        entries.append(SettingEntry(path[1:] if path[0].lower() == "run" and len(path) > 1 else path, setting))
     result = assembly.fields(RunSettings, attrs.NOTHING, entries, "")
     assembly.problems.raise_all()
     _refuse_other_runner(result, {**assembly.origins, **layers.spark().winners()})

@@ -15,9 +15,9 @@ from dagflow.config import (
     Bytes,
     MiB,
     Millis,
-    Row,
     Seconds,
     Secret,
+    SettingRow,
     apply_operators,
     apply_ports,
     effective,
@@ -221,9 +221,9 @@ def test_shown_values(value: Any, hint: Any, text: str) -> None:
 
 def test_text_and_json() -> None:
     rows = [
-        Row("input", '["logs"]', "-D", "list[str]", "files or directories", "application"),
-        Row("prefix", ".", "default", "str", "", "application"),
-        Row("spark.executor.memory", "2g", "env X", "", "", "spark"),
+        SettingRow("input", '["logs"]', "-D", "list[str]", "files or directories", "application"),
+        SettingRow("prefix", ".", "default", "str", "", "application"),
+        SettingRow("spark.executor.memory", "2g", "env X", "", "", "spark"),
     ]
     assert (
         render_text(rows)

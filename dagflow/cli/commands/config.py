@@ -8,7 +8,7 @@ import attrs
 
 from dagflow.cli.app_arguments import AppArguments, app_command
 from dagflow.cli.prepare import built, spark_address
-from dagflow.config import Row, effective, render_json, render_text
+from dagflow.config import SettingRow, effective, render_json, render_text
 from dagflow.config.effective import RUN
 from dagflow.model.graph.expand import ExpandedDag
 from dagflow.model.operator.ports import input_ports
@@ -35,7 +35,7 @@ def command(arguments: AppArguments) -> None:
     print(render_json(rows) if arguments.json else render_text(rows))
 
 
-def _with_address(rows: list[Row], address: Address | None) -> list[Row]:
+def _with_address(rows: list[SettingRow], address: Address | None) -> list[SettingRow]:
     """The rows with the address at which Spark runs when something outside the run names it."""
     if address is None or not address.is_given:
         return rows

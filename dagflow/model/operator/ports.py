@@ -29,7 +29,7 @@ When = Callable[[Any], bool]
 
 
 @attrs.frozen
-class Mark:
+class HandlerMark:
     """The mark that a decorator puts on a method: the port and form it handles, and a condition on the operator, if any."""
 
     port: InputPort[Any]
@@ -166,21 +166,21 @@ class InputPort(Port, Generic[OneRecordType_contra]):
         before the exchange, on an operator that is not set up and has only its properties. It changes neither record. It is left
         out where attributes give the port another key than the operator's own.
         """
-        return _marked_as(combine, Mark(self, RECORD), COMBINES)
+        return _marked_as(combine, HandlerMark(self, RECORD), COMBINES)
 
     def combine_batch(self, combine: Combine) -> Combine:
         """Mark `combine_batch(self, batch)`, which reduces a batch of any records to fewer rows of the same schema.
 
         It takes precedence over `combine`.
         """
-        return _marked_as(combine, Mark(self, BATCH), COMBINES)
+        return _marked_as(combine, HandlerMark(self, BATCH), COMBINES)
 
     def _marking(self, handler: Any, form: str, when: When | None) -> Any:
-        mark = Mark(self, form, when)
+        mark = HandlerMark(self, form, when)
         return _marked_as(handler, mark) if handler is not None else lambda method: _marked_as(method, mark)
 
 
-def _marked_as(method: Combine, mark: Mark, attribute: str = MARKS) -> Combine:
+def _marked_as(method: Combine, mark: HandlerMark, attribute: str = MARKS) -> Combine:
     setattr(method, attribute, [*getattr(method, attribute, ()), mark])
     return method
 
@@ -289,9 +289,9 @@ def combiners_of(cls: type) -> dict[str, dict[str, str]]:
     return {port: {form: method for form, (method, _) in forms.items()} for port, forms in _marked(cls, COMBINES).items()}
 
 
-def _marked(cls: type, attribute: str) -> dict[str, dict[str, tuple[str, Mark]]]:
+def _marked(cls: type, attribute: str) -> dict[str, dict[str, tuple[str, HandlerMark]]]:
     depth: dict[str, int] = {}  # method name → position in the MRO of the definition in force
-    marks: dict[str, dict[str, tuple[str, Mark]]] = {}
+    marks: dict[str, dict[str, tuple[str, HandlerMark]]] = {}
     for level, klass in reversed(list(enumerate(cls.__mro__))):
         for name, value in vars(klass).items():
             depth[name] = level

@@ -55,6 +55,11 @@ def abort(operator: str, window: int | None, doing: str, error: BaseException, r
     return Abort(failed)
 
 
+def is_fatal(error: BaseException) -> bool:
+    """Return True for an error that is not a fault of one record, so that `on_error` does not skip it."""
+    return isinstance(error, DagflowError) and error.is_fatal
+
+
 def describe(error: BaseException) -> str:
     """`ValueError: text`."""
     return "".join(traceback.format_exception_only(error)).strip()

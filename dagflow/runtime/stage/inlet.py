@@ -10,7 +10,7 @@ from dagflow.model.operator.ports import BATCH, STREAM
 from dagflow.model.types.forms import to_batch, to_records
 from dagflow.model.types.records import ReaderRecord
 from dagflow.runtime.stage.blame import first_failing_row, raising, record_of, refuse_mistyped
-from dagflow.runtime.stage.failure import Abort
+from dagflow.runtime.stage.failure import Abort, is_fatal
 from dagflow.runtime.stage.node import Node
 from dagflow.runtime.stage.outlet import CHUNK, Step, Tap, records_of
 from dagflow.runtime.stage.program import PortPlan
@@ -155,8 +155,7 @@ class Inlet:
         """End the task with the first row for which the handler raises on its own, and with what it raises for that row."""
         self._refuse_other_columns(batch)
         blame = self.node.context.services.cursor.blame
-        is_fatal = getattr(error, "is_fatal", False)  # of no single row
-        if not is_fatal and (blame is None or blame.error is not error):  # else the operator has said which record it is
+        if not is_fatal(error) and (blame is None or blame.error is not error):  # else the operator has named the record
             with self.node.discarding():
                 failing = first_failing_row(batch, self.type, raising(self.handler))
             if failing is not None:
@@ -176,7 +175,7 @@ class Inlet:
         except (Exception, SystemExit) as error:  # noqa: BLE001  # user code may raise anything
             self._refuse_other_columns(batch)
             self.node.release(keep=batch.num_rows == 1)
-            if isinstance(error, SystemExit) or getattr(error, "is_fatal", False):
+            if isinstance(error, SystemExit) or is_fatal(error):
                 self._fail(batch, error)
             if batch.num_rows == 1:
                 self.node.bad_record(self._doing, error, record_of(batch, self.type))

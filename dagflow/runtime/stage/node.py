@@ -14,7 +14,7 @@ from dagflow.model.operator.map_state import TrackedDict
 from dagflow.model.operator.state import state_fields
 from dagflow.model.types.records import ReaderRecord
 from dagflow.runtime.run_folder.reports import SAMPLES, OperatorFigures
-from dagflow.runtime.stage.failure import Abort, abort, describe, sample, text_of
+from dagflow.runtime.stage.failure import Abort, abort, describe, is_fatal, sample, text_of
 from dagflow.runtime.stage.outlet import Outlet, Step, Steps, StreamEnd, Tap
 from dagflow.runtime.stage.program import ProgramOperator
 from dagflow.runtime.stage.unchanged import Unchanged
@@ -100,7 +100,7 @@ class Node:
 
     def bad_record(self, doing: str, error: BaseException, record: Any) -> None:
         """Handle a bad record as the operator's `on_error` says."""
-        if self.operator.on_error == "fail" or getattr(error, "is_fatal", False):
+        if self.operator.on_error == "fail" or is_fatal(error):
             self.fail(doing, error, record)
         self.figures.errors += 1
         cursor = self.context.services.cursor

@@ -14,7 +14,7 @@ from operators.formats.delimited.columns import is_direct
 from operators.formats.delimited.context import WINDOW, DelimitedContext
 from operators.formats.delimited.errors import HeaderBad, QuoteLeftOpen
 from operators.formats.delimited.fields import FieldSplitter, column_names
-from operators.formats.delimited.rows import ListParser, RowParser, Rows
+from operators.formats.delimited.rows import ListParser, ParsedRows, RowParser
 from operators.formats.delimited.text import BadRecord, PieceText
 from operators.formats.text.line_numbers import LineNumbers, LinesSoFar
 from operators.formats.text.lines import PIECE_BYTES, LinesReader, parts_of
@@ -123,7 +123,7 @@ class CsvReader(LinesReader):
             self._first = first
             self._add(part, parser.odd_rows(part) if part is piece else parser.rows(part))
 
-    def _add(self, part: Piece, rows: Rows) -> None:
+    def _add(self, part: Piece, rows: ParsedRows) -> None:
         """Load the rows of a part of the piece at hand."""
         if rows.batch.num_rows:
             piece, first, records, positions = self._piece, self._first, rows.records, part.positions

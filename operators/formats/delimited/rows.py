@@ -20,7 +20,7 @@ from operators.formats.delimited.columns import ColumnParser, canonical, is_text
 from operators.formats.delimited.text import BadRecord, PieceText, lines
 
 
-class Rows(NamedTuple):
+class ParsedRows(NamedTuple):
     """The rows of a piece: their columns, and the number of each row's record; None if each record is a row."""
 
     batch: pa.RecordBatch
@@ -45,12 +45,12 @@ class RowParser:
     missing_fields: Literal["null", "bad"] = "null"
     count: Callable[[str], None] = attrs.field(default=lambda name: None)
 
-    def rows(self, piece: Piece) -> Rows:
+    def rows(self, piece: Piece) -> ParsedRows:
         """Return the rows of a piece."""
         rows = self.rows_at_once(piece)
         return self.odd_rows(piece) if rows is None else rows
 
-    def rows_at_once(self, piece: Piece) -> Rows | None:
+    def rows_at_once(self, piece: Piece) -> ParsedRows | None:
         """Return the same if all rows are well-formed, None otherwise."""
         text = self.text.as_it_stands(piece)
         if text is None:
@@ -59,7 +59,7 @@ class RowParser:
             batch = self._parsed(text, self.types)
         except pa.ArrowInvalid:
             return None
-        return Rows(batch, None if batch.num_rows == len(piece) else self.text.record_numbers(piece))
+        return ParsedRows(batch, None if batch.num_rows == len(piece) else self.text.record_numbers(piece))
 
     def _parsed(self, text: pa.Buffer, types: dict[str, pa.DataType], *, has_blank_rows: bool = False) -> pa.RecordBatch:
         delimiter, text = self.text.one_byte_delimiter(text)
@@ -83,7 +83,7 @@ class RowParser:
 
     # Odd pieces
 
-    def odd_rows(self, piece: Piece) -> Rows:
+    def odd_rows(self, piece: Piece) -> ParsedRows:
         """Return the same row by row: comments are left out, ragged rows evened, bad rows reported."""
         numbers, rows = [], []
         for number, row in self.text.records(piece):
@@ -92,7 +92,7 @@ class RowParser:
         rows, numbers = self._evened(piece, rows, numbers)
         if not rows:
             empty = [pa.array([], kind) for kind in self.types.values()]
-            return Rows(pa.RecordBatch.from_arrays(empty, names=list(self.types)), np.zeros(0, np.int64))
+            return ParsedRows(pa.RecordBatch.from_arrays(empty, names=list(self.types)), np.zeros(0, np.int64))
         return self._converted(piece, rows, np.array(numbers))
 
     def _evened(self, piece: Piece, rows: list[bytes], numbers: list[int]) -> tuple[list[bytes], list[int]]:
@@ -118,7 +118,7 @@ class RowParser:
         kept = [at for at in range(len(rows)) if at not in dropped]
         return [rows[at] for at in kept], [numbers[at] for at in kept]
 
-    def _converted(self, piece: Piece, rows: list[bytes], numbers: NDArray[np.int64]) -> Rows:
+    def _converted(self, piece: Piece, rows: list[bytes], numbers: NDArray[np.int64]) -> ParsedRows:
         """Return the columns of evened rows. Columns with values that do not fit are text."""
         types, failed = dict(self.types), dict[str, pa.DataType]()
         text = lines(rows)
@@ -145,7 +145,7 @@ class RowParser:
             columns[name] = columns[name].cast(pa.string())
             if not is_text(kind):
                 columns[name] = canonical(columns[name], kind, self.nulls)
-        return Rows(pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)), numbers)
+        return ParsedRows(pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)), numbers)
 
     def _no_text(self, piece: Piece, cells: pa.Array, name: str, numbers: NDArray[np.int64], known: set[int]) -> set[int]:
         """Return which cells are not UTF-8. Their rows are reported, unless they are known to be bad."""
@@ -169,7 +169,7 @@ class ListParser:
 
     text: PieceText
 
-    def rows(self, piece: Piece) -> Rows:
+    def rows(self, piece: Piece) -> ParsedRows:
         """Return the rows of a piece."""
         numbers = self.text.record_numbers(piece)
         text = self.text.as_it_stands(piece)
@@ -180,7 +180,7 @@ class ListParser:
                 batch = RowParser(self.text, names, dict.fromkeys(names, pa.string()), nulls=())._parsed(
                     text, dict.fromkeys(names, pa.string())
                 )
-                return Rows(self._batch(_interleaved(batch)), numbers)
+                return ParsedRows(self._batch(_interleaved(batch)), numbers)
             except pa.ArrowInvalid:
                 pass
         found, lists = [], []
@@ -190,7 +190,7 @@ class ListParser:
                 found.append(number)
             except UnicodeDecodeError:
                 self.text.report_bytes(piece, number, None)
-        return Rows(self._batch(pa.array(lists, pa.list_(pa.string()))), np.array(found, np.int64))
+        return ParsedRows(self._batch(pa.array(lists, pa.list_(pa.string()))), np.array(found, np.int64))
 
     def _batch(self, lists: pa.Array) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays([lists], names=["columns"])
