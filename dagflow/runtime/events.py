@@ -22,7 +22,7 @@ class Event:
     at: float = 0.0
 
     def as_json(self) -> dict[str, Any]:
-        """The event as one JSON object; `v` is the version of the form."""
+        """Return the event as a JSON object; `v` is the version of the form."""
         return {"v": VERSION, "event": self.kind, **attrs.asdict(self)}
 
 
@@ -135,7 +135,7 @@ class Stolen(Event):
     parts: int
 
     def as_json(self) -> dict[str, Any]:
-        """The event as one JSON object; `source` is called `from` there."""
+        """Return the event as a JSON object; there, `source` is `from`."""
         return {("from" if name == "source" else name): value for name, value in super().as_json().items()}
 
 
@@ -274,5 +274,5 @@ class EventStream:
 
 
 def line_of(event: Event) -> str:
-    """An event as one line of JSON, without secrets."""
+    """Return an event as one line of JSON, without secrets."""
     return json.dumps(without_secrets(event.as_json()), ensure_ascii=False) + "\n"

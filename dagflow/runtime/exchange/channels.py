@@ -43,9 +43,9 @@ def in_level(spec: TaskSpec, channels: TaskChannels, execute: Callable[[TaskChan
 
 
 def checked(rows: Iterable[Row], spec: TaskSpec, levels: dict[int, int], onward: Callable[[Row], None]) -> Iterator[Row]:
-    """The rows for a task out of those that its partition gets; those for later levels go `onward`.
+    """Yield the rows for a task among those of its partition; rows for later levels go `onward`.
 
-    Raises ExchangeBroken for one that belongs to another task.
+    Raises ExchangeBroken for a row that belongs to another task.
     """
     layout = spec.layout
     for row in rows:

@@ -58,7 +58,7 @@ def has_transforms(plan: Plan) -> bool:
 
 
 def columns_of_port(plan: Plan, operator: str, port: str) -> pa.Schema:
-    """The columns of a port of an operator with such a body."""
+    """Return the columns of a port of a DataFrame operator."""
     node = plan.dag.nodes[operator]
     assert isinstance(node.operator, DataFrameOperator)
     columns = node.operator.columns(port, plan.dag.types[PortName(operator, port)])
@@ -67,7 +67,7 @@ def columns_of_port(plan: Plan, operator: str, port: str) -> pa.Schema:
 
 
 def transforms_of(plan: Plan, tasks: Sequence[TaskSpec]) -> dict[str, DataFrameTransform]:
-    """The transforms of a window's tasks, by the stage that gets what they make."""
+    """Return the transforms of a window's tasks, by the stage that gets their results."""
     exchanges = {e.sink.operator: e for e in plan.exchanges.values() if e.kind == DATAFRAME}
     first = (task for task in tasks if task.partition == 0 and task.head in exchanges and task.layout.level)
     return {task.stage: _transform(plan, exchanges[task.head], task) for task in first}
@@ -90,7 +90,7 @@ def _transform(plan: Plan, exchange: Exchange, task: TaskSpec) -> DataFrameTrans
 
 
 def transformed_rows(batches: Iterable[pa.RecordBatch], transform: DataFrameTransform, partition: int) -> Iterator[Row]:
-    """The rows that bring what a transform has made to the tasks of its operator. `partition`: in which one of Spark's it is."""
+    """Yield the rows that bring a transform's results to the tasks of its operator. `partition`: the Spark partition."""
     number = 0
     for batch in batches:
         if not batch.num_rows:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def fitted(batch: pa.RecordBatch, columns: pa.Schema, operator: str) -> pa.RecordBatch:
-    """A batch with just the columns that a body declares. Raises ColumnsDiffer for one that is not there, or of another type.
+    """Return a batch with the columns that a body declares. Raises ColumnsDiffer for a column that is missing or of another type.
 
     Raises TimeNotInSpark for times that Spark cannot hold.
     """

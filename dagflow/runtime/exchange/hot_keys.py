@@ -27,7 +27,7 @@ class HotKeys:
     _counts: dict[Any, int] = attrs.field(factory=dict, init=False)
 
     def see(self, key: Any) -> None:
-        """A key of the sample."""
+        """Add a key of the sample."""
         counts = self._counts
         try:
             if key in counts:
@@ -47,6 +47,6 @@ class HotKeys:
                 del counts[each]
 
     def told(self) -> dict[str, int]:
-        """The hottest keys as text, with about how many records they have."""
+        """Return the hottest keys as text, with their approximate numbers of records."""
         commonest = sorted(self._counts.items(), key=lambda item: -item[1])[: 4 * HOT_KEYS]
         return {repr(key)[:_CHARACTERS]: n * self.stride for key, n in commonest if n > 1}

@@ -34,7 +34,7 @@ class Row(NamedTuple):
 
 
 def arrow_blobs(batch: pa.RecordBatch) -> Iterator[pa.Buffer]:
-    """A batch as blobs: one, unless that would be too large."""
+    """Return a batch as blobs: one, unless that would be too large."""
     if batch.nbytes > BLOB and batch.num_rows > 1:
         half = batch.num_rows // 2
         yield from arrow_blobs(batch.slice(0, half))
@@ -51,7 +51,7 @@ def arrow_blobs(batch: pa.RecordBatch) -> Iterator[pa.Buffer]:
 
 
 def pickled_blobs(records: Sequence[Any]) -> Iterator[bytes]:
-    """Records without an Arrow form as blobs. Classes of the user's own go by value, where tasks could not import them."""
+    """Pickle records without an Arrow form into blobs. The user's classes go by value if tasks could not import them."""
     from dagflow.runtime.stage.by_value import dumps
 
     blob = dumps(list(records))
@@ -64,7 +64,7 @@ def pickled_blobs(records: Sequence[Any]) -> Iterator[bytes]:
 
 
 def batch_of(blob: Any) -> pa.RecordBatch:
-    """The batch of a blob."""
+    """Return the batch of a blob."""
     import pyarrow as pa
 
     with pa.ipc.open_stream(blob) as stream:
@@ -72,7 +72,7 @@ def batch_of(blob: Any) -> pa.RecordBatch:
 
 
 def records_of(blob: Any) -> list[Any]:
-    """The records of a pickled blob."""
+    """Return the records of a pickled blob."""
     records: list[Any] = pickle.loads(blob)  # made by our own tasks, handed over in memory or by Spark
     return records
 
@@ -83,5 +83,5 @@ def is_failed(row: Row) -> bool:
 
 
 def failed_rows(tasks: int) -> Iterable[Row]:
-    """A row for each task of the next level that tells it not to run. They sort before all others."""
+    """Return a row for each task of the next level that stops it from running. They sort before all others."""
     return (Row(dst, FAILED, -1, 0, b"") for dst in range(tasks))

@@ -152,7 +152,7 @@ class Sender:
     # Where records go
 
     def _routed(self, chunk: list[Any]) -> Any:
-        """The records, each with its partition."""
+        """Yield the records, each with its partition."""
         kind, partitions = self._plan.kind, self._partitions
         if self._router is not None:
             return self._keyed(chunk)
@@ -173,7 +173,7 @@ class Sender:
             yield record, partition
 
     def _places(self, batch: pa.RecordBatch, records: list[Any] | None) -> np.ndarray[Any, Any]:
-        """The partition of each row."""
+        """Return the partition of each row."""
         import numpy as np
 
         router = self._router
@@ -289,7 +289,7 @@ class Sender:
             ) from error
 
     def _converted(self, records: Sequence[Any]) -> list[pa.RecordBatch]:
-        """Records as batches; those that do not fit go where the `on_error` of their operator says."""
+        """Convert records to batches. For records that do not fit, the `on_error` of their operator applies."""
         try:
             return [to_batch(records, self._plan.type)]
         except RecordMisfit as error:
@@ -372,7 +372,7 @@ class Sender:
 
 
 def _a_batch(found: Any) -> pa.RecordBatch:
-    """The batch that `combine_batch` has returned. Raises TypeError for anything else."""
+    """Return the result of `combine_batch` if it is a batch. Raises TypeError otherwise."""
     import pyarrow as pa
 
     if not isinstance(found, pa.RecordBatch):

@@ -19,14 +19,14 @@ READERS = 16  # threads that read reports
 
 
 def open_work(spec: TaskSpec, log: WindowLog, attempt: str, again: bool) -> TaskWork:
-    """The work of one attempt of a task, in the form that the driver has chosen."""
+    """Return the work of one attempt of a task, in the form that the driver has chosen."""
     if spec.work.form == "steal":
         return StealingWork.of(spec, log, attempt, again)
     return YieldingWork(spec, log) if spec.work.form == "yield" else TaskWork(spec, log)
 
 
 def collect(log: WindowLog, tasks: Sequence[TaskSpec]) -> tuple[list[TaskReport | None], list[Steal]]:
-    """The reports of a window's tasks, None where there is none, and the steals among the tasks."""
+    """Return the reports of a window's tasks, None for a missing one, and the steals among the tasks."""
     logs = {task.name: _log_of(log, task) for task in tasks if task.work.form == "steal"}
     yielding = [task for task in tasks if task.work.form == "yield"]
     yielded = dict(zip((task.name for task in yielding), read_reports(log, yielding), strict=True))
@@ -42,7 +42,7 @@ def collect(log: WindowLog, tasks: Sequence[TaskSpec]) -> tuple[list[TaskReport 
 
 
 def read_reports(log: WindowLog, tasks: Sequence[TaskSpec]) -> list[TaskReport | None]:
-    """The reports of tasks from a store that is slow at small files: several at a time."""
+    """Read the reports of tasks several at a time, from a store that is slow at small files."""
     if not tasks:
         return []
     with ThreadPoolExecutor(READERS) as pool:
@@ -61,7 +61,7 @@ def _report_in(log: TaskLog) -> TaskReport | None:
 
 
 def _granted(tasks: Sequence[TaskSpec], logs: dict[str, TaskLog]) -> list[Steal]:
-    """The steals that the logs of tasks hold."""
+    """Return the steals in the logs of tasks."""
     names = {(task.stage, task.partition): task.name for task in tasks}
     return [
         Steal(victim=task.name, thief=names[task.stage, thief], parts=len(entry.parts), size=entry.size)
@@ -72,7 +72,7 @@ def _granted(tasks: Sequence[TaskSpec], logs: dict[str, TaskLog]) -> list[Steal]
 
 
 def _moved_by_jobs(tasks: Sequence[TaskSpec]) -> list[Steal]:
-    """The parts that tasks of further jobs have read in the place of earlier tasks."""
+    """Return the parts that tasks of further jobs have read in place of earlier tasks."""
     owners: dict[tuple[str, int], str] = {}
     steals = []
     for task in tasks:

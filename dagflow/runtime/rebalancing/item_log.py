@@ -28,12 +28,12 @@ class FinishedPart:
     completes: bool
 
     def to_bytes(self) -> bytes:
-        """The entry as a record of the store."""
+        """Return the entry as a record of the store."""
         return dumps([self.part._replace(completes=False).to_list(), self.partition, self.attempt, self.completes])
 
     @classmethod
     def of(cls, record: bytes) -> FinishedPart:
-        """The entry that a record holds."""
+        """Return the entry in a record."""
         part, partition, attempt, completes = loads(record)
         return cls(part_of(part), partition, attempt, completes)
 

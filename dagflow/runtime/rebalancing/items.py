@@ -59,7 +59,7 @@ class PendingItem:
         return min(1.0, self.weight / LEAST)
 
     def tracker(self) -> RangeTracker[Any] | None:
-        """A new tracker of its range; None if it cannot be cut."""
+        """Return a new tracker of its range; None if it cannot be split."""
         if not self.can_cut:
             return None
         return _tracker(self.operator, self.value if self.part.is_whole else narrowed(self.value, self.part))
@@ -96,7 +96,7 @@ class PendingItem:
 
 
 def weight_of(operator: Any, value: Any) -> float:
-    """The weight of an item: its operator's answer (`item_weight`), the size of a range of integers, else 1."""
+    """Return the weight of an item: its operator's `item_weight`, the size of a range of integers, or 1."""
     if _is(operator, WeighsItems):
         return max(1.0, float(operator.item_weight(value)))
     start, stop = range_of(value)
@@ -104,7 +104,7 @@ def weight_of(operator: Any, value: Any) -> float:
 
 
 def range_of(value: Any) -> tuple[Any, Any]:
-    """The bounds of an item that is a range; None and None of another one."""
+    """Return the bounds of an item that is a range; None and None for another item."""
     return (value.start, value.stop) if isinstance(value, HasRange) else (None, None)
 
 
@@ -134,7 +134,7 @@ def _tracker(operator: Any, value: Any) -> RangeTracker[Any] | None:
 
 
 def _share(operator: Any, value: Any, part: Part) -> float:
-    """The share of an item that a part of it is, from 0 to 1."""
+    """Return the share of a part in its item, from 0 to 1."""
     if part.is_whole:
         return 1.0
     whole = _tracker(operator, value)
@@ -279,7 +279,7 @@ class ItemInProgress:
         return f"{name} cannot be split" if self.tracker is None else f"the last records of {name} had been claimed"
 
     def read(self) -> Part:
-        """The part that has been read, once it has been."""
+        """Return the part that has been read."""
         part = self.pending.part
         stop = part.stop
         if self.tracker is not None and self.tracker.stop_position != self._untouched.stop_position:

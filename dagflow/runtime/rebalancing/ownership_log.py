@@ -48,7 +48,7 @@ class Entry:
     report: Any = None
 
     def to_bytes(self) -> bytes:
-        """The entry as a record of the store, without the fields that have their defaults."""
+        """Return the entry as a record of the store, without fields that have their defaults."""
         data: dict[str, Any] = {"kind": self.kind, "attempt": self.attempt}
         for name, empty in (("asker", -1), ("ask", -1), ("size", 0), ("reason", ""), ("report", None)):
             if (value := getattr(self, name)) != empty:
@@ -60,7 +60,7 @@ class Entry:
 
     @classmethod
     def of(cls, record: bytes) -> Entry:
-        """The entry that a record holds."""
+        """Return the entry in a record."""
         data = loads(record)
         data["parts"] = tuple(part_of(part) for part in data.get("parts", ()))
         data["items"] = {int(number): item for number, item in data.get("items", {}).items()}
@@ -116,7 +116,7 @@ class LogState:
         return bool(self.attempts) and self.attempts[-1] == attempt
 
     def granted_to(self, partition: int) -> list[Entry]:
-        """The entries of the steals of a partition."""
+        """Return the entries of a partition's steals."""
         return [entry for asker, entry in self.grants if asker == partition]
 
 
@@ -192,7 +192,7 @@ class OwnershipLog:
         return self.partition == len(self._logs) - 1
 
     def log_of(self, partition: int) -> TaskLog:
-        """The log of another task."""
+        """Return the log of another task."""
         return self._logs[partition]
 
     def begin(self, *, quietly: bool = False) -> list[Part]:
@@ -231,7 +231,7 @@ class OwnershipLog:
         failpoints.hit("after start")
 
     def recover(self) -> list[Part]:
-        """The parts that earlier attempts of this task have stolen, as far as they are not known yet."""
+        """Return the parts that earlier attempts of this task have stolen, without those known already."""
         if len(self.own.state.attempts) <= 1:
             return []
         parts: list[Part] = []
@@ -257,7 +257,7 @@ class OwnershipLog:
         return parts
 
     def known_items(self) -> dict[int, Any]:
-        """The items that this partition was assigned, or has stolen in any attempt, by number."""
+        """Return the items that this partition was assigned, or has stolen in any attempt, by number."""
         stolen = [entry for log in self._logs for entry in log.catch_up().granted_to(self.partition)]
         return self.items | {number: item for entry in stolen for number, item in entry.items.items()}
 
@@ -301,7 +301,7 @@ class OwnershipLog:
         return None
 
     def answer(self, request: StealRequest) -> list[Part] | None:
-        """The parts that a request has brought, none if it was refused. None: no answer yet."""
+        """Return the parts granted to a request, none if it was refused, and None before the answer."""
         log = self._logs[request.partition]
         state = log.catch_up()
         answer = state.answers.get(request.number)
@@ -321,7 +321,7 @@ class OwnershipLog:
         return parts
 
     def refusal(self, request: StealRequest) -> str:
-        """The reason why a request has brought nothing."""
+        """Return the reason why a request was refused."""
         answer = self._logs[request.partition].state.answers.get(request.number)
         if answer is None:
             return "the other task had ended"
@@ -330,7 +330,7 @@ class OwnershipLog:
     # Being stolen from
 
     def requests(self) -> list[int]:
-        """The open requests to this task. Raises AttemptFenced."""
+        """Return the open requests to this task. Raises AttemptFenced."""
         return list(self.check().asks)
 
     def grant(self, ask: int, parts: Iterable[Part], size: int) -> bool:

@@ -67,7 +67,7 @@ class PeerView:
         return last < self._ownership.partition or bool(self._ownership.log_of(last).catch_up().attempts)
 
     def look(self, since: float) -> list[Peer]:
-        """The peers as they are now. `since`: when this task became idle, on the monotonic clock."""
+        """Return the present state of the peers. `since`: when this task became idle, on the monotonic clock."""
         have_begun = self._have_all_begun()
         return [self._peer(number, since, have_begun) for number in self._known]
 
@@ -113,5 +113,5 @@ class PeerView:
 
 
 def gauge_of(folder: str, area: str, partition: int) -> Gauge:
-    """The file in which a task tells how much is left."""
+    """Return the gauge in which a task publishes its remaining work."""
     return Gauge(f"{folder}/{gauge_name(area, partition)}")

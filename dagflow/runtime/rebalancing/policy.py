@@ -99,9 +99,9 @@ def choose(readers: Sequence[Peer], *, room: int, idle: float, is_wanted: bool =
 
 
 def share(remaining: float, record: float, cost: float = STEAL_COST) -> float:
-    """The share (0 to 1) of a reader's remaining work that is stolen: half of it, or all if that takes as long as one record.
+    """Return the share (0 to 1) of a reader's remaining work to steal: half of it, or all if that takes as long as one record.
 
-    `remaining`: seconds of that work; `record`: seconds that the present record has taken so far. 0: not worth stealing.
+    `remaining`: seconds of that work; `record`: seconds that the present record has taken so far. 0: not worth a steal.
 
     >>> share(10.0, 0.01), share(10.0, 9.0), share(0.1, 0.0)
     (0.5, 1.0, 0.0)
@@ -135,7 +135,7 @@ def _left(item: ItemInProgress | None, queue: ItemQueue, throughput: Throughput,
 
 
 def remaining(item: ItemInProgress | None, queue: ItemQueue, throughput: Throughput, now: float) -> float | None:
-    """Seconds of work that could be stolen; None: not known yet."""
+    """Return the seconds of work that could be stolen; None if unknown yet."""
     if item is None and not queue:
         return 0.0
     left = _left(item, queue, throughput, now)
@@ -206,10 +206,10 @@ class Imbalance:
 
 
 def imbalance(stats: Sequence[TaskEndStats]) -> Imbalance | None:
-    """The reason why the tasks of a window, none of which has stolen anything, did not end together; None: the work was even.
+    """Return the reason why the tasks of a window without steals did not end together; None if the work was even.
 
-    A task that began when all slots were in use took the slot of the first one that had ended. So the last tasks of the slots
-    are compared: the work was even if none of them was idle, while the last one worked, for longer than is worth a steal.
+    A task that began when all slots were in use got the slot of the first task that had ended. So the last tasks of the slots
+    are compared. The work was even if none of them was idle for longer than a steal is worth while the last one worked.
 
     >>> from dagflow.runtime.stage.outcome import BusyInterval
     >>> big = BusyInterval(0.0, 9.0, "big.gz cannot be split")

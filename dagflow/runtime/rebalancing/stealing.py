@@ -75,7 +75,7 @@ class StealingWork(MovableWork):
 
     @classmethod
     def of(cls, spec: TaskSpec, log: WindowLog, attempt: str, again: bool) -> StealingWork:
-        """The work of a task whose run folder is on this machine's disk, or mounted there."""
+        """Return the work of a task whose run folder is on this machine's disk, or mounted there."""
         store, area = log.unsynced, spec.claims_area
         folder = local_path(store.url)
         assert folder is not None
@@ -108,11 +108,11 @@ class StealingWork(MovableWork):
     # The end of the task
 
     def end_stats(self) -> TaskEndStats | None:
-        """Figures that tell whether the work was even; None where an earlier attempt has done it."""
+        """Return the figures that show if the work was even; None if an earlier attempt has done it."""
         return self._end_stats if self.previous_report is None else None
 
     def repeated(self) -> TaskSpec:
-        """The task that reads again the parts that an earlier attempt has reported, in the same order."""
+        """Return the task that reads the reported parts of an earlier attempt again, in the same order."""
         assert self.previous_report is not None
         travelling = self._ownership.known_items()
         parts = tuple(part_of(part) for part in self.previous_report.parts)

@@ -28,7 +28,7 @@ class StageOperators(Protocol):
         ...
 
     def decoded(self, item: tuple[str, str, Any]) -> Any:
-        """A work item as its operator gets it."""
+        """Return a work item as its operator gets it."""
         ...
 
 
@@ -52,7 +52,7 @@ class TaskWork:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Nothing is held open."""
+        """Close nothing: this form holds nothing open."""
 
     def items(self, stage: StageOperators) -> Iterator[WorkItem]:
         """Yield the items one after the other, each to be read before the next one is asked for."""
@@ -60,7 +60,7 @@ class TaskWork:
             yield item, stage.decoded(item), part
 
     def parts(self) -> list[list[Any]]:
-        """The parts that have been read, as plain data; empty where that is just what was planned."""
+        """Return the parts that have been read, as plain data; empty if they are those of the plan."""
         return []
 
     def publish(self, report: TaskReport) -> TaskReport:
@@ -68,11 +68,11 @@ class TaskWork:
         return self.log.report(self.spec.report_name, report)
 
     def repeated(self) -> TaskSpec:
-        """The task that reads again what `previous_report` says, in the same order."""
+        """Return the task that reads the parts of `previous_report` again, in the same order."""
         raise NotImplementedError
 
     def end_stats(self) -> TaskEndStats | None:
-        """Figures for the driver that tell whether the work was even; None: the form has none."""
+        """Return the figures that show the driver if the work was even; None if the form has none."""
         return None
 
     def has_left(self, report: TaskReport) -> bool:
@@ -161,7 +161,7 @@ class MovableWork(TaskWork):
             return part.is_whole or self._completes(item, part)
 
     def _completes(self, item: ItemInProgress, part: Part) -> bool:
-        """The same of a part that is not all of its item."""
+        """Return the same for a part of an item."""
         raise NotImplementedError
 
     def check(self) -> None:
@@ -170,5 +170,5 @@ class MovableWork(TaskWork):
             raise self._failure
 
     def parts(self) -> list[list[Any]]:
-        """The parts that have been read, as plain data."""
+        """Return the parts that have been read, as plain data."""
         return [part.to_list() for part in self._done]

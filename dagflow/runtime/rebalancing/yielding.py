@@ -93,5 +93,5 @@ class YieldingWork(MovableWork):
 
 
 def planned_parts(spec: TaskSpec) -> tuple[Part, ...]:
-    """The parts of items that the plan assigns to a task."""
+    """Return the parts of items that the plan assigns to a task."""
     return spec.work.parts or tuple(Part(number) for number in spec.work.numbers)

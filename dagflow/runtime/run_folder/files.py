@@ -17,7 +17,7 @@ _PIECE = 1 << 20
 
 
 def moved_file(file: StagedFile, moved: Mapping[str, str]) -> StagedFile:
-    """A file where it is now; `moved`: folders then and now."""
+    """Return a file at its present place; `moved`: old and new folders."""
     then = absolute(file.folder)
     now = moved.get(then, then)
     if now == then or not file.attempt.startswith(f"{file.folder.rstrip('/')}/"):
@@ -81,7 +81,7 @@ class _Names:
         self._is_folding = self._system.exists(join(folder, OWN_FOLDER)) and self._system.exists(join(folder, OWN_FOLDER.upper()))
 
     def give(self, wanted: str) -> str:
-        """The free name that is nearest to the wanted one."""
+        """Return the free name nearest to the requested one."""
         path = ""
         *above, last = wanted.split("/")
         with explained(join(self._folder, wanted), "naming an output file"):

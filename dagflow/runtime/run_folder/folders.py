@@ -58,12 +58,12 @@ class Folders:
 
     @classmethod
     def of(cls, plan: Plan, run_folder: str | None) -> Folders:
-        """The folders of an application."""
+        """Return the folders of an application."""
         return cls.of_operators([node.operator for node in plan.dag.nodes.values()], run_folder)
 
     @classmethod
     def of_operators(cls, operators: Sequence[Operator], run_folder: str | None) -> Folders:
-        """The folders of an application with these operators."""
+        """Return the folders of an application with these operators."""
         outputs = [absolute(folder) for operator in operators for folder in operator.output_folders()]
         private = [absolute(folder) for operator in operators for folder in operator.private_folders()]
         first = join(outputs[0], OWN_FOLDER) if outputs else None
@@ -150,9 +150,9 @@ class Folders:
         return {old: new for old, new in pairs if old not in self.outputs and new not in then}
 
     def app_id(self, application: str) -> str:
-        """The id under which ledgers know the application on this run folder: made at the first launch, stored, never changed.
+        """Return the id of the application on this run folder, for ledgers. The first launch makes and stores it.
 
-        Raises PlanMismatch when it is gone: under another one, windows would be committed twice.
+        Raises PlanMismatch if it is gone: under another id, windows would be committed twice.
         """
         assert self.run_folder is not None
         home = open_store(self.run_folder)
@@ -164,7 +164,7 @@ class Folders:
         return existing
 
     def log(self, durable: bool) -> WindowLog:
-        """The window log of the run."""
+        """Return the window log of the run."""
         assert self.run_folder is not None
         return WindowLog.open(self.run_folder, durable, self.outputs, self._moved, self.owns)
 
@@ -221,7 +221,7 @@ class Folders:
 
 
 def read_app_id(store: Store) -> str | None:
-    """The id of the run whose run folder this is, None where there is none. Raises RecordRefused, PlanMismatch."""
+    """Return the id of the run that a run folder belongs to, None without one. Raises RecordRefused, PlanMismatch."""
     stored = store.read(APP_ID.form)
     if stored is None:
         return None

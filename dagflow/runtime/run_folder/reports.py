@@ -79,7 +79,7 @@ class ExchangeFigures:
         self.hottest = dict(sorted(self.hottest.items(), key=lambda item: -item[1])[: 4 * HOT_KEYS])
 
     def hot(self) -> dict[str, int]:
-        """The keys that have a large part of all records: at least a twentieth."""
+        """Return the keys with at least a twentieth of all records."""
         return {key: n for key, n in list(self.hottest.items())[:HOT_KEYS] if n * 20 >= self.before}
 
 
@@ -115,7 +115,7 @@ class TaskReport:
 
 
 def summed_exchanges(reports: Iterable[Mapping[str, ExchangeFigures]]) -> dict[str, ExchangeFigures]:
-    """The figures of every exchange over several reports, by the port that it leads to."""
+    """Sum the figures of every exchange over several reports, by the port that it leads to."""
     total: dict[str, ExchangeFigures] = {}
     for figures in reports:
         for port, own in figures.items():
@@ -124,7 +124,7 @@ def summed_exchanges(reports: Iterable[Mapping[str, ExchangeFigures]]) -> dict[s
 
 
 def summed(reports: Iterable[Mapping[str, OperatorFigures]]) -> dict[str, OperatorFigures]:
-    """The figures of every operator over several reports."""
+    """Sum the figures of every operator over several reports."""
     total: dict[str, OperatorFigures] = {}
     for figures in reports:
         for name, own in figures.items():

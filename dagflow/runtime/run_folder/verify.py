@@ -150,6 +150,6 @@ def _segment(store: Store, name: str) -> Any:
 
 
 def _gaps(windows: list[int]) -> Iterator[tuple[int, int]]:
-    """The windows that are missing between others, each with the next one that is there. The oldest are removed in time."""
+    """Return the windows that are missing between others, each with the next existing one. The oldest are removed in time."""
     for before, after in itertools.pairwise(windows):
         yield from ((window, after) for window in range(before + 1, after))

@@ -167,7 +167,7 @@ class WindowLog:
         moved: Moved | None = None,
         owns: Owns | None = None,
     ) -> WindowLog:
-        """The log in a run folder; `durable`: decided windows survive a power cut."""
+        """Open the log in a run folder; `durable`: decided windows survive a power cut."""
         return cls(open_store(run_folder, durable=durable), open_store(run_folder, durable=False), outputs, moved, owns)
 
     def plan(self, plan: WindowPlan) -> WindowPlan:
@@ -190,7 +190,7 @@ class WindowLog:
             self.unsynced.create(name, data)
 
     def read_plan(self, window: int) -> WindowPlan | None:
-        """The plan of a window. Raises RecordRefused, PlanMismatch."""
+        """Read the plan of a window. Raises RecordRefused, PlanMismatch."""
         plan = self._read("plan", window, WindowPlan)
         if plan is None or not plan.driver.files:
             return plan
@@ -199,9 +199,9 @@ class WindowLog:
         return attrs.evolve(plan, driver=driver)
 
     def read_decision(self, window: int, *, alone: bool = False) -> Decision | None:
-        """The decision of a window; `alone`: even if it does not fit the others.
+        """Read the decision of a window; `alone`: even if it does not fit the others.
 
-        Raises RecordRefused, PlanMismatch; where files are to follow from it, PathOutside and FolderNotOwned.
+        Raises RecordRefused, PlanMismatch; PathOutside and FolderNotOwned for its files.
         """
         decision = self._read("decision", window, Decision, alone=alone)
         if decision is None or not decision.files:
@@ -234,7 +234,7 @@ class WindowLog:
         return record is not None and record.builds_on == self._hashes_of([decision])
 
     def windows(self, kind: str) -> list[int]:
-        """The windows that have a `plan`, `decision` or `done`."""
+        """Return the windows that have a `plan`, `decision` or `done`."""
         form = next(each for each in (PLAN, DECISION, DONE) if each.folder == kind)
         return [int(match["window"]) for name in self.store.names(f"{kind}/") if (match := form.match(name)) is not None]
 
@@ -245,12 +245,12 @@ class WindowLog:
         return self.read_report(name) or report
 
     def read_report(self, name: str) -> TaskReport | None:
-        """The report of a task. Raises RecordRefused, PlanMismatch."""
+        """Read the report of a task. Raises RecordRefused, PlanMismatch."""
         record = read_sealed(self.unsynced, name)
         return None if record is None else _decoded(record, TaskReport, self.store.url)
 
     def reported_files(self, window: int) -> Iterator[StagedFile]:
-        """The files in the reports and logs of claims that a window has left, in any round; of those that are whole."""
+        """Return the files in the intact reports and ownership logs that a window has left, in any epoch."""
         plan = self.read_plan(window)
         moved = {} if plan is None else self._moves(plan.outputs)
         for name in stored(self.unsynced, (REPORT, CLAIM), window):
@@ -296,7 +296,7 @@ class WindowLog:
                 self.unsynced.discard(kind.name(window=window))
 
     def hash_of(self, name: str) -> str | None:
-        """The hash of a record by its seal, None when it is not there. Raises RecordDamaged, RecordMisplaced, PlanMismatch."""
+        """Return the hash of a record by its seal, None without one. Raises RecordDamaged, RecordMisplaced, PlanMismatch."""
         digest = self._hashes.get(name)
         if digest is None and (record := read_sealed(self.store, name)) is not None:
             digest = self._remember(name, record.hash)
@@ -352,7 +352,7 @@ def _decoded(found: SealedRecord, cls: type[Record], folder: str) -> Record:
 
 
 def _report_in(found: SealedRecord | None, folder: str) -> TaskReport | None:
-    """The report that a record is, or an entry of a log of claims holds."""
+    """Return the report in a record, or in an entry of an ownership log."""
     if found is None or not found.body.startswith(b"{"):
         return None
     if CLAIM.match(found.name):

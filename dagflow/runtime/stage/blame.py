@@ -33,7 +33,7 @@ class FailingRow:
 
 
 def first_failing_row(batch: pa.RecordBatch, tp: Any, raises: Callable[[pa.RecordBatch], Exception | None]) -> FailingRow | None:
-    """The first row that raises on its own; None when it is not one row's fault. `tp`: the type of the records."""
+    """Return the first row that raises on its own; None if no single row does. `tp`: the type of the records."""
     low, high = 0, batch.num_rows
     while high - low > 1:
         middle = (low + high) // 2
@@ -43,7 +43,7 @@ def first_failing_row(batch: pa.RecordBatch, tp: Any, raises: Callable[[pa.Recor
 
 
 def raising(call: Callable[[pa.RecordBatch], object]) -> Callable[[pa.RecordBatch], Exception | None]:
-    """The exception that a call with some rows raises; None when it raises none.
+    """Return a function that calls another one with rows, and returns the exception that it raises; None without one.
 
     >>> [raising(lambda row: 1 // row)(row) for row in (1, 0)]
     [None, ZeroDivisionError('integer division or modulo by zero')]
@@ -60,7 +60,7 @@ def raising(call: Callable[[pa.RecordBatch], object]) -> Callable[[pa.RecordBatc
 
 
 def record_of(row: pa.RecordBatch, tp: Any) -> Any:
-    """The record of one row; where Python has no such value (a time behind the year 9999), Arrow's text of each column."""
+    """Return the record of one row, or Arrow's text of each column if Python cannot hold a value (a time after the year 9999)."""
     try:
         return to_records(row, tp)[0]
     except (OverflowError, ValueError):
@@ -86,7 +86,7 @@ def refuse_mistyped(record: Any, source: SourcePlan, window: int | None, emitter
 
 
 def _frames(emitter: Node, source: SourcePlan) -> str:
-    """The user's lines that emitted it, of the emitter's last call, made again: the task has failed in any case."""
+    """Return the user's lines that emitted it. The emitter's last call is repeated: the task has failed in any case."""
     outlet, last = emitter.outlets.get(source.port), emitter.last
     check = type_check(f"{source.operator}.{source.port}", source.type)
     if outlet is None or check is None or last is None or emitter.is_busy or isinstance(emitter.operator, InputOperator):

@@ -19,7 +19,7 @@ from dagflow.model.types.comparison import evaluated
 
 
 def dumps(value: Any) -> bytes:
-    """The bytes of a value; `pickle.loads` has the way back."""
+    """Pickle a value. `pickle.loads` reads it."""
     with io.BytesIO() as file:
         Pickler(file).dump(value)
         return file.getvalue()

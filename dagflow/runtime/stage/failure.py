@@ -29,7 +29,7 @@ class Abort(BaseException):
 
 
 def abort(operator: str, window: int | None, doing: str, error: BaseException, record: Any, cursor: Cursor) -> Abort:
-    """An `Abort` with all that is known of an exception. dagflow's own errors stay what they are."""
+    """Return an `Abort` with everything known about an exception. dagflow's own errors keep their class."""
     came_from: Cursor | RecordOrigin = cursor
     if cursor.blame is not None and cursor.blame.error is error:
         record, came_from = cursor.blame.record, cursor.blame.place
@@ -82,7 +82,7 @@ def sample(error: BaseException, record: Any, path: str | None, position: int | 
 
 
 def text_of(record: Any) -> str:
-    """A record as the text that an `ErrorRecord` holds: text as it is, all else as Python shows it."""
+    """Return a record as text for an `ErrorRecord`: strings as they are, other values by `repr`."""
     inner = record.record if isinstance(record, ReaderRecord) else record
     return (inner if isinstance(inner, str) else repr(inner))[:_ERROR_CHARACTERS]
 
@@ -97,7 +97,7 @@ def source_of(record: Any, cursor: Cursor | RecordOrigin) -> str | None:
 
 
 def user_frames(error: BaseException) -> str:
-    """The frames of an exception that are neither dagflow's nor Spark's own, the innermost first."""
+    """Return the frames of an exception that are neither dagflow's nor Spark's, the innermost first."""
     frames = [
         f for f in traceback.extract_tb(error.__traceback__) if not is_ours(f.filename) and not _OF_SPARK.search(f.filename)
     ]
@@ -105,7 +105,7 @@ def user_frames(error: BaseException) -> str:
 
 
 def emitting_frames() -> str:
-    """The frames of the user's code that is emitting, the innermost first; none where an operator of the library is."""
+    """Return the frames of the user's code that emits, the innermost first; none if an operator of the library emits."""
     frames: list[traceback.FrameSummary] = []
     has_left = False  # what `emit` itself is made of
     for frame in reversed(traceback.extract_stack()):

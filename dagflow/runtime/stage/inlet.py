@@ -75,7 +75,7 @@ class Inlet:
             yield from self.node.following()
 
     def _to_batch(self, chunk: list[Any], tp: Any) -> pa.RecordBatch | None:
-        """The batch of the records that can be converted, None if none can; the others go where `on_error` says."""
+        """Return the records that can be converted as a batch, None if none can. For the others `on_error` applies."""
         try:
             return to_batch(chunk, tp)
         except TypeError as error:
@@ -193,7 +193,7 @@ class Inlet:
 
 
 def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch | None:
-    """One batch of several of the same schema; None of none."""
+    """Join batches of the same schema into one; None for no batches."""
     import pyarrow as pa
 
     if len(batches) < 2:

@@ -119,7 +119,7 @@ class Node:
                 self.fail(self.outside, self.not_open(port), None)
 
     def not_open(self, port: str) -> PortUnbound:
-        """The error of an `emit` outside a window."""
+        """Return the error of an `emit` outside a window."""
         return PortUnbound(port=port, operator=self.name, doing=self.outside)
 
     def hold(self) -> None:
@@ -133,7 +133,7 @@ class Node:
             outlet.release(keep)
 
     def kept(self) -> dict[str, Any]:
-        """A copy of what the operator keeps within the window."""
+        """Return a copy of the operator's state within the window."""
         values = {name: getattr(self.operator, name) for name in state_fields(type(self.operator))}
         return {n: v.savepoint() if isinstance(v, TrackedDict) else copy.deepcopy(v) for n, v in values.items()}
 
@@ -172,7 +172,7 @@ class Node:
         return returned
 
     def total(self) -> OperatorFigures:
-        """The operator's figures so far."""
+        """Return the operator's figures so far."""
         self.figures.records_in = sum(i.count for i in self.inlets.values())
         self.figures.converted = sum(i.converted for i in self.inlets.values())
         self.figures.records_out = sum(o.count for n, o in self.outlets.items() if n != "errors")

@@ -186,7 +186,7 @@ class Outlet:
         self.node.waiting.append((self, records))
 
     def portions(self, records: list[Any] | pa.RecordBatch) -> Iterable[list[Any] | pa.RecordBatch]:
-        """The parts in which records are handed on, each when all is done that follows from the one before."""
+        """Yield the portions in which records are passed on, each after everything that follows from the one before."""
         if self.tap is not None:
             return self.tap(records)
         cursor = self.node.context.services.cursor
@@ -236,7 +236,7 @@ class Unconnected:
 
 
 def records_of(batch: pa.RecordBatch, tp: Any) -> list[Any]:
-    """The records of a batch of type `tp`; of one that has other columns than the type, dicts."""
+    """Return the records of a batch of type `tp`; dicts if its columns are not those of the type."""
     try:
         return to_records(batch, tp)
     except (KeyError, IndexError):

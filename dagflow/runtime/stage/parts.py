@@ -30,7 +30,7 @@ class Part(NamedTuple):
     completes: bool = False
 
     def to_list(self) -> list[Any]:
-        """The part in records, as plain data; the inverse of `part_of`."""
+        """Return the part as plain data for records; the inverse of `part_of`."""
         values = [self.number, encode(self.start, _WHERE), encode(self.stop, _WHERE)]
         return [*values, True] if self.completes else values
 
@@ -50,7 +50,7 @@ class Part(NamedTuple):
 
 
 def part_of(data: Sequence[Any]) -> Part:
-    """The part that a list of its fields stands for, as `to_list` has made it.
+    """Return the part for a list of its fields, as `to_list` has made it.
 
     >>> part_of(Part(1, b"a", ("b", 2)).to_list())
     Part(number=1, start=b'a', stop=('b', 2), completes=False)
@@ -60,13 +60,13 @@ def part_of(data: Sequence[Any]) -> Part:
 
 
 def _position(data: Any) -> Any:
-    """A position as its tracker knows it: plain data has lists, and tuples are what is ordered with others."""
+    """Return a position as its tracker knows it: a tuple for a list of plain data."""
     value = decode(data)
     return tuple(map(_position, value)) if isinstance(value, list) else value
 
 
 def narrowed(item: Any, part: Part) -> Any:
-    """A part of a work item, as an item: the same block with another `start` or `stop`. It follows no other block."""
+    """Return a part of a work item as an item: the same block with another `start` or `stop`. It follows no other block."""
     changes: dict[str, Any] = {}
     if part.start is not None:
         changes["start"] = part.start
@@ -91,7 +91,7 @@ def contains(outer: Part, inner: Part) -> bool:
 
 
 def without(parts: Iterable[Part], gone: Iterable[Part]) -> list[Part]:
-    """The rest of parts when others are removed from them. Raises ValueError if these are not in them.
+    """Return the rest of parts without others. Raises ValueError if these are not in them.
 
     >>> without([Part(1), Part(2)], [Part(2), Part(1, 5, 7)])
     [Part(number=1, start=None, stop=5, completes=False), Part(number=1, start=7, stop=None, completes=False)]
@@ -112,7 +112,7 @@ def without(parts: Iterable[Part], gone: Iterable[Part]) -> list[Part]:
 
 
 def uncovered(parts: Iterable[Part], items: int) -> list[str]:
-    """The problems of parts that do not make up all of so many items, each byte once. Empty: there is none.
+    """Return the problems of parts that do not make up a number of items, each byte once. Empty without any.
 
     >>> uncovered([Part(1, 5, None), Part(0), Part(1, None, 5)], 2)
     []

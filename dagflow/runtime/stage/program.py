@@ -69,11 +69,11 @@ class Combiner:
     methods: dict[str, str]
 
     def pairwise(self) -> Callable[[Any, Any], Any] | None:
-        """The method that makes one record of two with the same key."""
+        """Return the method that merges two records with the same key."""
         return getattr(self.operator, self.methods[RECORD]) if RECORD in self.methods else None
 
     def batchwise(self) -> Callable[[Any], Any] | None:
-        """The method that makes a batch of fewer rows of a batch."""
+        """Return the method that reduces a batch to fewer rows."""
         return getattr(self.operator, self.methods[BATCH]) if BATCH in self.methods else None
 
 
@@ -165,12 +165,12 @@ class TaskId:
 
     @property
     def slots_wanted(self) -> str:
-        """The record that tells that tasks of another window or stage wait for the slots of this window's."""
+        """The record by which tasks of another window or stage ask for this window's slots."""
         return SLOTS_WANTED.name(window=self.window, epoch=self.epoch)
 
     @property
     def slot_is_free(self) -> str:
-        """The record that tells that a slot has nothing to do while tasks of its stage, which yield, are at work."""
+        """The record of an idle slot while yielding tasks of its stage are at work."""
         return FREE_SLOT.name(window=self.window, epoch=self.epoch, stage=self.stage)
 
     @property
@@ -211,7 +211,7 @@ class Work:
         return self.form != "assigned"
 
     def with_parts(self) -> Iterator[tuple[tuple[str, str, Any], Part | None]]:
-        """Each item with its part; None: all of it."""
+        """Yield each item with its part; None for all of it."""
         return zip(self.items, self.parts or itertools.repeat(None), strict=False)
 
 
@@ -239,11 +239,11 @@ class ExchangeLayout:
 
 @attrs.frozen(kw_only=True)
 class WindowFacts:
-    """The facts about a window that its operators are told.
+    """The facts about a window that its operators get.
 
     Attributes:
-        agreed: what operators have agreed on for the window, by operator.
-        columns: of what arrives, by operator and port, where types do not say them.
+        agreed: the result of `agree` for the window, by operator.
+        columns: of the records that arrive, by operator and port, where types do not declare them.
         event_times: by operator that follows event time.
     """
 
@@ -270,7 +270,7 @@ class TaskSpec(TaskId):
 
     @classmethod
     def alone(cls, stage: str, options: RunOptions, facts: WindowFacts | None = None) -> TaskSpec:
-        """The only task of a stage that no runner runs: the driver's, or that of a test."""
+        """Return the only task of a stage that no runner runs: the driver's, or that of a test."""
         return cls(window=0, epoch="", stage=stage, partition=0, partitions=1, options=options, facts=facts or WindowFacts())
 
     @property
@@ -279,14 +279,14 @@ class TaskSpec(TaskId):
         return KeyAssignment(self.partitions, self.layout.owners.get(self.stage, ()))
 
     def sender(self, number: int) -> str:
-        """The source of a row, by the number in it: a task of a lower level, or the transform of its own operator.
+        """Return the source of a row by its number: a task of a lower level, or the transform of its own operator.
 
         >>> layout = ExchangeLayout(senders={"s0": 0, "s1": 4})
         >>> TaskSpec(window=0, epoch="r", stage="s2", partition=0, partitions=1, layout=layout).sender(5)
         'task s1-0001'
         """
         if number >= TRANSFORMED:
-            return f"what the body of {self.head} has made"
+            return f"the result of the body of {self.head}"
         stage, first = max(((s, n) for s, n in self.layout.senders.items() if n <= number), key=lambda pair: pair[1])
         return f"task {stage}-{number - first:04d}"
 
@@ -296,9 +296,9 @@ class DataFrameTransform:
     """A function of DataFrames that Spark runs between two levels of a window, for one operator. It stays on the driver.
 
     Attributes:
-        operator, window: which one, and when.
-        level: that of the tasks that get what it makes: `partitions` of them, from place `first` on.
-        tag: the number of the exchange that leads to it; what it makes has the same.
+        operator, window: the operator that it belongs to, and the window.
+        level: the level of the tasks that get its result: `partitions` of them, from place `first` on.
+        tag: the number of the exchange that leads to it, and of its result.
         given, made: the columns.
         function: makes a DataFrame of a DataFrame.
     """
@@ -318,7 +318,7 @@ class DataFrameTransform:
 class Job:
     """The tasks of one window, as a runner gets them: those of lower levels first.
 
-    `levels`: by the tag of an exchange, the level that it leads to; `transforms`: by the stage that gets what they make.
+    `levels`: by the tag of an exchange, the level that it leads to; `transforms`: by the stage that gets their results.
     """
 
     window: int
@@ -332,7 +332,7 @@ class Job:
     transforms: dict[str, DataFrameTransform] = attrs.field(factory=dict)
 
     def by_level(self) -> list[tuple[TaskSpec, ...]]:
-        """The tasks of each level, in the order of their places."""
+        """Return the tasks of each level, in the order of their places."""
         levels: dict[int, list[TaskSpec]] = {}
         for task in self.tasks:
             levels.setdefault(task.layout.level, []).append(task)

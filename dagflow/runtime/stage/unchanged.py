@@ -80,7 +80,7 @@ class Unchanged:
 
 
 def _pickled(record: Any) -> bytes | None:
-    """A record's bytes; None where it has none: such a one is not looked after."""
+    """Pickle a record; None if that fails: such a record is not checked."""
     import cloudpickle
 
     try:
@@ -95,7 +95,7 @@ def _pickled(record: Any) -> bytes | None:
 
 
 def _changed(seen: _Seen) -> Any:
-    """The record as it was, if it is another one now; None if it is not."""
+    """Return the record as it was if it has changed, None otherwise."""
     if _pickled(seen.record) == seen.data:
         return None
     before = pickle.loads(seen.data)  # made by this process

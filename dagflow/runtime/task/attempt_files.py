@@ -108,7 +108,7 @@ class _Attempt:
 
 
 def place(folder: str, base: str) -> str:
-    """A folder as every process finds it: a relative path starts from `base`."""
+    """Return a folder as every process finds it: a relative path starts from `base`."""
     return absolute(os.path.join(base, folder)) if is_local(folder) and folder[:5].lower() != "file:" else folder
 
 

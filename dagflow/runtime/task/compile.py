@@ -36,7 +36,7 @@ class WorkItems(Operator):
 
 
 def stage_program(plan: Plan, stage: str) -> Program:
-    """The program of a stage."""
+    """Return the program of a stage."""
     names = next(s.operators for s in plan.stages if s.name == stage)
     operators = tuple(_operator(plan, name, set(names)) for name in names)
     sends = tuple(_send(plan, e) for e in plan.exchanges.values() if e.source.operator in names)
@@ -65,7 +65,7 @@ def _send(plan: Plan, exchange: Exchange) -> SendPlan:
 
 
 def driver_program(plan: Plan) -> Program:
-    """The program of the driver: its operators, and a collector for every port that work items cross to."""
+    """Return the program of the driver: its operators, and a collector for every port that work items cross to."""
     operators = [_operator(plan, name, set(plan.driver), crossing=True) for name in plan.driver]
     for port in plan.work_ports():
         tp = plan.dag.types[port]
@@ -99,9 +99,9 @@ def _operator(plan: Plan, name: str, here: set[str], crossing: bool = False) -> 
 
 
 def pickled(program: Program, plan: Plan | None = None, *, travels: bool = True) -> bytes:
-    """The bytes of a program. If it `travels`, user code goes by value (`dagflow.runtime.task.user_code`).
+    """Pickle a program. If it `travels`, user code goes by value (`dagflow.runtime.task.user_code`).
 
-    What is loaded again in this process must go by reference: loading a class by value would put copies of its methods, whose
+    A program that is loaded in this process must go by reference: loading a class by value would put copies of its methods, whose
     globals are copies too, in the place of the user's own.
 
     Raises NotPicklable, naming operator and property.
@@ -138,12 +138,12 @@ def _not_picklable(values: dict[str, Any]) -> tuple[str, str] | None:
 
 
 def loaded(program_bytes: bytes) -> Program:
-    """The program of its bytes: fresh copies of all operators."""
+    """Load a program from its bytes: fresh copies of all operators."""
     program: Program = pickle.loads(program_bytes)  # made by this launch
     return program
 
 
 def halves(programs: Iterable[Program], plan: Plan) -> dict[str, Operator]:
-    """The driver's halves of the operators in tasks, by name: copies of their own."""
+    """Return the driver's halves of the operators in tasks, by name. They are copies."""
     loaded_again = (loaded(pickled(program, plan, travels=False)) for program in programs)
     return {item.name: item.operator for program in loaded_again for item in program.operators}

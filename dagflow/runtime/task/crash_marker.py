@@ -39,7 +39,7 @@ class Place:
         return f"task {self.task} died {'behind its last record' if self.position is None else at}"
 
     def look(self) -> str | None:
-        """A command that shows what is there, where one can."""
+        """Return a command that shows the bytes at the place, if there is one."""
         plain = local_path(self.path) if self.path and isinstance(self.position, int) else None
         return None if plain is None else f"tail -c +{self.position + 1} {shlex.quote(plain)} | head -1"
 
@@ -58,7 +58,7 @@ class CrashMarker:
         os.pwrite(self._file, dumps(place) + b"\n", 0)
 
     def portions(self, path: str | None, records: Any) -> Iterator[Any]:
-        """Records of a reader in portions to hand on, each noted before: one by one where the attempt before died."""
+        """Yield portions of a reader's records, each noted first: one by one where the attempt before died."""
         positions = _positions(records)
         if positions is None:
             yield records
@@ -71,7 +71,7 @@ class CrashMarker:
             yield records
 
     def each(self, path: str | None, positions: Sequence[Any], records: Iterable[Any]) -> Iterator[Any]:
-        """The same for what a reader is making its records of: one by one anyway."""
+        """Do the same for the bytes that a reader converts to records, always one by one."""
         is_between = len(positions) > 0 and self._is_between(path, positions)
         for position, record in zip(positions, records, strict=True):
             if is_between:
@@ -108,7 +108,7 @@ def open_crash_marker(log: WindowLog, spec: TaskSpec) -> CrashMarker | None:
 
 
 def places(log: WindowLog, tasks: Iterable[TaskSpec], among: Collection[str] = ()) -> list[Place]:
-    """The places of tasks that have ended without a report. `among`: the names of those that died, where known."""
+    """Return the places of tasks that have ended without a report. `among`: the names of those that died, if known."""
     marked = []
     for task in tasks:
         path = _path(log, task)
@@ -137,12 +137,12 @@ def _read(path: str) -> tuple[str, Any] | None:
 
 
 def _plain(position: Any) -> Any:
-    """A position as plain data: numpy's integers as Python's."""
+    """Return a position as plain data: numpy's integers as Python's."""
     return position if isinstance(position, int | bytes | str) else position.item() if hasattr(position, "item") else position
 
 
 def _positions(records: Any) -> Sequence[Any] | None:
-    """The start of each record that comes from a reader."""
+    """Yield the start of each record that comes from a reader."""
     if isinstance(records, list):
         return [record.position for record in records] if records and isinstance(records[0], ReaderRecord) else None
     names = records.schema.names

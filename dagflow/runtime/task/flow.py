@@ -177,7 +177,7 @@ class Flow:
         self.nodes[operator].inlets[port].take(records)
 
     def decoded(self, item: tuple[str, str, Any]) -> Any:
-        """A work item `(operator, port, encoded item)` as its operator gets it."""
+        """Return a work item `(operator, port, encoded item)` as its operator gets it."""
         operator, port, encoded = item
         return decode(encoded, self._types[operator, port])
 
@@ -202,7 +202,7 @@ class Flow:
 
     @contextlib.contextmanager
     def window(self, number: int) -> Iterator[None]:
-        """A window: begins it, and ends it when all is delivered. After an exception it stays as it is: the task has failed."""
+        """Begin a window, and end it when all is delivered. After an exception it is left open: the task has failed."""
         self._begin_window(number)
         yield
         self.cursor.move(None, None)
@@ -236,20 +236,20 @@ class Flow:
             encode(each, f"stage() of {name!r}")  # raises StateNotPlain
 
     def figures(self) -> dict[str, OperatorFigures]:
-        """The figures of all operators by name."""
+        """Return the figures of all operators by name."""
         return {name: node.total() for name, node in self.nodes.items()}
 
     def exchanges(self) -> dict[str, ExchangeFigures]:
-        """The figures of exchanges, by the port that they lead to."""
+        """Return the figures of exchanges, by the port that they lead to."""
         return {sender.port: sender.figures for senders in self.senders.values() for sender in senders}
 
     def event_times(self) -> dict[str, int]:
-        """The latest times of records that operators have told."""
+        """Return the latest event times that operators have reported."""
         latest = {name: node.context.signals.latest_event_time for name, node in self.nodes.items()}
         return {name: time for name, time in latest.items() if time is not None}
 
     def notes(self) -> dict[str, list[str]]:
-        """The notes of operators for the driver."""
+        """Return the notes of operators for the driver."""
         return {name: node.context.signals.notes for name, node in self.nodes.items() if node.context.signals.notes}
 
 
@@ -264,9 +264,9 @@ def run_flow(
     channels: TaskChannels | None = None,
     stages: bool = False,
 ) -> Flow:
-    """One task from setup to teardown; the flow that it leaves holds the figures. Raises Abort.
+    """Run one task from setup to teardown, and return its flow, which holds the figures. Raises Abort.
 
-    `states`: those of its operators; `crash_marker`: the file that tells which record comes next; `work`: the items, where
+    `states`: of its operators; `crash_marker`: the file that names the next record; `work`: the items, if
     other tasks may read parts of them; `channels`: the rows of exchanges; `stages`: sinks may write to their stores.
     """
     program: Program = pickle.loads(program_bytes)  # made by this launch, handed over in memory or by Spark
@@ -293,7 +293,7 @@ def run_flow(
 
 
 def failure_of(error: BaseException) -> DagflowError:
-    """The error that an exception out of `run_flow` stands for."""
+    """Return the error of dagflow for an exception from `run_flow`."""
     if isinstance(error, Abort):
         return error.error
     if isinstance(error, DagflowError):

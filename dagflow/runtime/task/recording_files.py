@@ -62,5 +62,5 @@ class RecordingFiles:
         return self.opened[key]
 
     def files_of(self, operator: str) -> list[RecordedFile]:
-        """The files of one operator, in their order."""
+        """Return the files of one operator, in their order."""
         return [file for file in self.opened.values() if file.operator == operator]

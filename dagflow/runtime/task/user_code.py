@@ -26,7 +26,7 @@ _INSTALLED_INTO = ("site-packages", "dist-packages", "lib-dynload")
 
 
 def dump_by_value(thing: Any) -> bytes:
-    """The pickle of a thing with all user code that it names. Raises what picklers raise: anything."""
+    """Pickle an object with all user code that it names. May raise any exception, as picklers do."""
     libraries = Libraries()
     folders: set[str] = set()
     while True:
@@ -91,7 +91,7 @@ def is_user_code(module: ModuleType, libraries: Libraries) -> bool:
 
 
 def import_folder(module: ModuleType) -> str:
-    """The folder that a module is imported from: its file's, above all packages that it is in."""
+    """Return the folder that a module is imported from: that of its file, above its packages."""
     folder, file = os.path.split(os.path.abspath(module.__file__ or ""))
     packages = module.__name__.split(".")
     if file.partition(".")[0] != "__init__":
@@ -123,7 +123,7 @@ class _Pickler(Pickler):
 
 
 def _installed_in(folder: str) -> frozenset[str]:
-    """The top-level names of what pip has installed into a folder."""
+    """Return the top-level names that pip has installed into a folder."""
     names: set[str] = set()
     for distribution in importlib.metadata.distributions(path=[folder]):
         for file in distribution.files or ():

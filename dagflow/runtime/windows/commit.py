@@ -201,7 +201,7 @@ def sweep(log: WindowLog, windows: Collection[int], folders: Iterable[str]) -> N
 
 
 def reports_of(log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec]) -> tuple[list[TaskReport], list[Steal]]:
-    """The reports of a window's tasks, if they cover its plan: each byte of each item once; and the steals among the tasks.
+    """Return the reports of a window's tasks if they cover its plan, each byte of each item once, and the steals among the tasks.
 
     Raises WindowIncomplete.
     """

@@ -33,7 +33,7 @@ ADDED = "added stream "
 
 
 def added(plan: Plan) -> dict[str, str]:
-    """The streams that the planner has added: they say which records come from where, not whether it is the same application."""
+    """Return the streams that the planner has added. They do not count towards the application's identity."""
     ends = [(stream.source, sink) for stream in plan.dag.streams.values() for sink in stream.sinks]
     written = shape(plan)
     return {f"{ADDED}{source} → {sink}": "" for source, sink in ends if f"stream {source} → {sink}" not in written}
@@ -44,7 +44,7 @@ FUNCTION = "a function"
 
 
 def properties(plan: Plan) -> dict[str, str]:
-    """The properties of the operators whose text form says all of them, to see whether they have changed since."""
+    """Return the properties of the operators that a text describes completely, to detect changes."""
     texts = {}
     for name, node in plan.written.nodes.items():
         outputs = node.operator.output_folders()
@@ -65,7 +65,7 @@ def _is_secret(cls: Any, name: str) -> bool:
 
 
 def _text(value: Any) -> str | None:
-    """A property as text, by which it is known again; None where none says all of it."""
+    """Return a property as text that identifies its value; None if no text does."""
     if isinstance(value, str | int | float | bool | None) or type(value).__name__ == "Expression":
         return without_secrets(str(value))
     if isinstance(value, tuple) and all(isinstance(each, str) for each in value):
@@ -83,12 +83,12 @@ def differences(was: WindowPlan, plan: Plan) -> tuple[str, ...]:
 
 
 def other_values(was: WindowPlan, plan: Plan) -> list[str]:
-    """The properties that have changed since a window was planned."""
+    """Return the properties that have changed since a window was planned."""
     return list(_changes(was, plan).values())
 
 
 def _changes(was: WindowPlan, plan: Plan) -> dict[str, str]:
-    """The same by the name of the property."""
+    """Return the same by the name of the property."""
     values = properties(plan)
     changed = {name: then for name, then in was.properties.items() if values.get(name) != then}
     return {name: f"{name} = {then} → {values.get(name)}" for name, then in changed.items()}

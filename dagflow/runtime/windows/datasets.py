@@ -85,7 +85,7 @@ class OutputDataset:
 
 
 def datasets_of(plan: Plan) -> Iterator[OutputDataset]:
-    """The datasets that an application writes. Raises SchemasDiffer when sinks of one folder write rows of different kinds."""
+    """Return the datasets that an application writes. Raises SchemasDiffer if sinks of one folder write different schemas."""
     sinks: dict[str, list[str]] = {}
     for name, node in plan.dag.nodes.items():
         for folder in node.operator.output_folders():
@@ -194,7 +194,7 @@ class Datasets:
         return SetTransform(inputs=tuple(inputs), plan_hash=self._plan_hash(), spec={"paths": without_secrets(paths)})
 
     def heads(self) -> dict[str, str]:
-        """The newest entry of each ledger, by folder."""
+        """Return the newest entry of each ledger, by folder."""
         return {folder: str(head) for folder, (_, ledger) in self._ledgers.items() if (head := ledger.head()) is not None}
 
     def has_window(self, folder: str, window: int) -> bool:
@@ -227,9 +227,9 @@ class Datasets:
             yield folder, entry
 
     def _late(self, fed: OutputDataset, ledger: Ledger, decision: Decision) -> OutputDataset:
-        """A dataset with the columns that its readers have agreed on by now: what is new in them is set before the window's rows.
+        """Return a dataset with the columns that its readers agree on now. New columns are set before the window's rows.
 
-        What the ledger says already stays, as rows rely on it; types may become wider ones.
+        Columns in the ledger stay, since rows rely on them; types may become wider.
         """
         by_name = dict((None if fed.late is None else late_columns(self._plan, decision.agreed, fed.late)) or ())
         names = {field.name for field in fed.schema.schema}
@@ -300,7 +300,7 @@ def _compare(log: WindowLog, folder: str, app_id: str) -> None:
 
 
 def check_end(log: WindowLog, folder: str, app_id: str) -> int:
-    """The newest window in the ledger of a folder, -1 for none. Raises LedgerDamaged when windows that are done have no entry."""
+    """Return the newest window in the ledger of a folder, -1 for none. Raises LedgerDamaged if a window that is done has none."""
     newest = next((window for window in reversed(log.windows("done")) if _has_rows(log, window, folder)), -1)
     ledger = Ledger.open(folder, durable=False)  # read after the log: a run may be going on
     committed = ledger.resume().windows.get(app_id, -1)

@@ -11,7 +11,7 @@ from dagflow.runtime.run_folder.window_log import Decision, WindowPlan
 
 
 def followers(plan: Plan) -> tuple[str, ...]:
-    """The operators in tasks that follow event time."""
+    """Return the operators in tasks that follow event time."""
     return tuple(name for stage in plan.stages for name in stage.operators if plan.dag.nodes[name].operator.follows_event_time)
 
 
@@ -31,7 +31,7 @@ def _event_time(plan: Plan, name: str, window: WindowPlan, before: Decision | No
 
 
 def latest(before: Mapping[str, int], *more: Mapping[str, int]) -> dict[str, int]:
-    """The latest time of a record that came to each operator, of what was known before and what tasks have told."""
+    """Return each operator's latest event time, from before and from the tasks."""
     times = dict(before)
     for later in more:
         for name, time in later.items():

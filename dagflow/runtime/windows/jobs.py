@@ -42,12 +42,12 @@ class Running:
     """The outcomes of the earlier jobs of the window. The present job reads what their tasks have left."""
 
     def further(self, tasks: tuple[TaskSpec, ...], future: Future[list[TaskOutcome]], outcomes: Iterable[TaskOutcome]) -> Running:
-        """The window, of which a further job has begun. `outcomes`: of the one before."""
+        """Return the window with a further job that has begun. `outcomes`: of the job before."""
         return attrs.evolve(self, tasks=(*self.tasks, *tasks), future=future, outcomes=(*self.outcomes, *outcomes))
 
 
 def options_of(settings: RunSettings, slots: int, base: str, checked: bool) -> RunOptions:
-    """The options that all tasks of a launch share."""
+    """Return the options that all tasks of a launch share."""
     return RunOptions(
         slots=slots,
         continuous=settings.continuous,
@@ -59,7 +59,7 @@ def options_of(settings: RunSettings, slots: int, base: str, checked: bool) -> R
 
 
 def tasks_of(plan: Plan, window: WindowPlan, options: RunOptions, epoch: str, again: bool = False) -> tuple[TaskSpec, ...]:
-    """One task for each partition that a window's plan has made.
+    """Return one task for each partition in a window's plan.
 
     `again`: the window has been tried before, maybe by another launch.
     """
@@ -93,7 +93,7 @@ def tasks_of(plan: Plan, window: WindowPlan, options: RunOptions, epoch: str, ag
 
 
 def work_of(window: WindowPlan, head: str, parts: Sequence[Part]) -> Work:
-    """The work of a task that reads these parts of the items that a window's plan has for a stage."""
+    """Return the work of a task that reads these parts of a stage's items in a window's plan."""
     items = window.items.get(head, [])
     return Work(
         items=tuple((head, items[part.number][0], items[part.number][1]) for part in parts),
@@ -103,7 +103,7 @@ def work_of(window: WindowPlan, head: str, parts: Sequence[Part]) -> Work:
 
 
 def _laid_out(task: TaskSpec, tasks: Sequence[TaskSpec]) -> TaskSpec:
-    """A task that knows where those are that it may send rows to."""
+    """Return a task with the places of the tasks that it may send rows to."""
     level = task.layout.level
     later = [each for each in tasks if each.layout.level > level]
     following = min((each.layout.level for each in later), default=0)
@@ -117,13 +117,13 @@ def _laid_out(task: TaskSpec, tasks: Sequence[TaskSpec]) -> TaskSpec:
 
 
 def with_start(task: TaskSpec, states: StateAssignment, times: Mapping[str, EventTime]) -> TaskSpec:
-    """A task with the states that its operators begin with, and the event times that they are told."""
+    """Return a task with the states and event times that its operators begin with."""
     start = states.start(task.stage, task.partition, task.keys)
     return attrs.evolve(task, start=start, facts=attrs.evolve(task.facts, event_times=dict(times)))
 
 
 def with_source(error: DagflowError, tasks: Sequence[TaskSpec]) -> DagflowError:
-    """An error of a task; of a record that came over an exchange, it also tells what the task has read that sent it."""
+    """Return an error of a task. For a record from an exchange, it also names what the sending task has read."""
     if isinstance(error, OperatorFailed) and error.source is not None:
         sender = next((task for task in tasks if error.source == f"task {task.name}"), None)
         read = [block_text(value) for _, _, value in sender.work.items] if sender is not None else []
@@ -162,14 +162,14 @@ def job_name(plan: Plan, window: WindowPlan) -> str:
 
 
 def planned_event(plan: WindowPlan, tasks: Sequence[TaskSpec], replayed: bool) -> WindowPlanned:
-    """A window's plan is durable, or was found."""
+    """Return the event of a window whose plan is durable."""
     size = sum(report.counters.get("bytes_planned", 0) for report in plan.driver.operators.values())
     items = sum(len(items) for items in plan.items.values())
     return WindowPlanned(window=plan.window, items=items, bytes=size, tasks=len(tasks), replayed=replayed)
 
 
 def ended_event(window: int, outcome: TaskOutcome) -> TaskEnded:
-    """A task of a window has ended."""
+    """Return the event of a task that has ended."""
     return TaskEnded(
         window=window,
         task=outcome.task,
@@ -181,7 +181,7 @@ def ended_event(window: int, outcome: TaskOutcome) -> TaskEnded:
 
 
 def decided_event(decision: Decision) -> WindowDecided:
-    """A window's decision is durable."""
+    """Return the event of a window whose decision is durable."""
     size = sum(file.size for file in decision.files)
     records = sum(file.records for file in decision.files)
     return WindowDecided(window=decision.window, files=len(decision.files), bytes=size, records=records)

@@ -127,15 +127,15 @@ class WindowLoop:
         self._planned: int = 0 if before is None else before._planned
 
     def operator(self, name: str) -> Operator | None:
-        """The driver's half of an operator."""
+        """Return the driver's half of an operator."""
         return self._halves.get(name)
 
     def first_window(self) -> int:
-        """The number that the first new window of this launch gets."""
+        """Return the number of the first new window of this launch."""
         return max(self._log.windows("plan"), default=-1) + 1
 
     def first_undecided(self) -> int:
-        """The number of the first window that this launch runs: one that an earlier launch has planned, or a new one."""
+        """Return the number of the first window that this launch runs: one that an earlier launch has planned, or a new one."""
         newest = max(self._log.windows("decision"), default=-1)
         return min((window for window in self._log.windows("plan") if window > newest), default=self.first_window())
 

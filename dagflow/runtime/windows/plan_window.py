@@ -91,7 +91,7 @@ class Driver:
             node.context.services.on_warn = partial(_warn, send, node.name)
 
     def operator(self, name: str) -> Operator | None:
-        """The live operator of a name."""
+        """Return the live operator of a name."""
         node = self._flow.nodes.get(name)
         return None if node is None else node.operator
 
@@ -124,14 +124,14 @@ class Driver:
         return self._window_plan(window, items, driver, slices)
 
     def plan_end(self, window: int) -> WindowPlan:
-        """The window behind the last one of a bounded run: without input, for operators that follow event time."""
+        """Plan the window after the last one of a bounded run: without input, for operators that follow event time."""
         self._states.begin()
         figures = {name: OperatorFigures() for name in self._flow.nodes if name not in self._ports}
         planned = self._window_plan(window, {name: [] for name in self._ports}, TaskReport("driver", 0, figures), {})
         return attrs.evolve(planned, is_end=True)
 
     def _asked_watermarks(self) -> dict[str, int]:
-        """The watermarks of input operators now, as far as they know one. None goes back."""
+        """Return the present watermarks of input operators that know one. A watermark never goes back."""
         watermarks = dict(self._watermarks)
         for node in self._inputs:
             if isinstance(node.operator, InputOperator):
@@ -150,9 +150,9 @@ class Driver:
         return {name: each for name, each in asked.items() if each is not None}
 
     def _stage_without(self, partitions: Mapping[str, int]) -> Stage | None:
-        """The next stage that has tasks in a window and no number of them yet; `partitions`: of those that have one, by head.
+        """Return the next stage with tasks in a window whose number is not set yet; `partitions`: the numbers set, by head.
 
-        Also one without work items, in level 0: operators that go along with it get what others send that follow event time.
+        That may be a stage of level 0 without work items: its operators get records from others that follow event time.
         """
         following = set(followers(self.plan))
         for stage in (each for each in self.plan.stages if each.level > 0 and each.head not in partitions):

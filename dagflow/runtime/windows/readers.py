@@ -180,7 +180,7 @@ class Readers:
         return any(declared_maps(self._plan.dag.nodes[name].operator) for name in stage.operators)
 
     def planned(self, plan: WindowPlan) -> None:
-        """A window is going to run."""
+        """Note that a window is going to run."""
         for of in self._of.values():
             count = plan.partitions.get(of.stage.head, 0)
             items = [0] * count
@@ -191,7 +191,7 @@ class Readers:
             of.planned_at[plan.window] = self._clock.monotonic()
 
     def decided(self, window: int, outcomes: Iterable[TaskOutcome]) -> None:
-        """A window is committed; its tasks have ended so."""
+        """Note that a window is committed, with the figures of its tasks."""
         outcomes = tuple(outcomes)
         for of in self._of.values():
             of.open.pop(window, None)
@@ -334,7 +334,7 @@ class Pace:
     latency: float | None
 
     def after(self, before: Pace | None) -> Pace:
-        """The average with what was known before."""
+        """Return the average with the figures from before."""
         if before is None:
             return self
         latency = self.latency
@@ -363,7 +363,7 @@ def _average(newest: float, before: float) -> float:
 
 
 def later(paces: Mapping[int, Pace], outcomes: Iterable[TaskOutcome], count: int, latency: float | None) -> dict[int, Pace]:
-    """The paces of so many partitions after a window with these tasks of their stage. Those without a task keep theirs.
+    """Return the paces of a number of partitions after a window with these tasks. Partitions without a task keep theirs.
 
     >>> done = TaskOutcome(task="s0-0001", attempt="1", started=10.0, ended=12.0, records=100, records_in=4)
     >>> later({}, [done], 2, 3.0)

@@ -30,14 +30,14 @@ LITTLE_LEFT = "no reader had much left when another one was idle"
 
 
 def why_not(*, setting: str, runner: Runner) -> str:
-    """The reason why no work of a run can be stolen; empty if it can."""
+    """Return the reason why no work of a run can be stolen; empty if it can."""
     if setting == "off":
         return "rebalance is off"
     return runner.rebalancing_obstacle or ("there is one slot" if runner.slots == 1 and not runner.grows else "")
 
 
 def why_no_yield(plan: Plan) -> str:
-    """The reason why readers cannot stop early instead, where ownership logs would be too slow; empty if they can."""
+    """Return the reason why readers cannot stop early instead, where ownership logs would be too slow; empty if they can."""
     slow = "the store of the run folder is too slow for stealing, and"
     if plan.exchanges:
         return f"{slow} what readers send over exchanges comes from one job"
@@ -72,7 +72,7 @@ class Rebalancing:
 
     @classmethod
     def of(cls, plan: Plan, setting: str, runner: Runner, run_folder: str, keeping: Mapping[str, Sequence[str]]) -> Rebalancing:
-        """The rebalancing of a run, from its plan, settings and runner."""
+        """Return the rebalancing of a run, from its plan, settings and runner."""
         operators = {stage.name: plan.dag.nodes[stage.head].operator for stage in plan.stages}
         in_order = frozenset(
             name for name, operator in operators.items() if isinstance(operator, GroupsItems) and operator.sequential
@@ -106,7 +106,7 @@ class Rebalancing:
         self.imbalance = max(imbalances, key=lambda each: each.seconds, default=None)
 
     def with_forms(self, tasks: Iterable[TaskSpec], others: int) -> tuple[TaskSpec, ...]:
-        """The tasks of a window with the forms of their work. `others`: the number of running tasks of other windows."""
+        """Return the tasks of a window with the forms of their work. `others`: the number of running tasks of other windows."""
         tasks = tuple(tasks)
         changed = []
         for task in tasks:
@@ -129,7 +129,7 @@ class Rebalancing:
         return f"{task.head} reads in order" if task.stage in self.in_order else ""
 
     def movable(self, stages: Iterable[Stage]) -> frozenset[str]:
-        """The stages whose tasks can steal from each other, if there are several."""
+        """Return the stages whose tasks can steal from each other, if there are several."""
         names = () if self.reason or self.form == "yield" else (stage.name for stage in stages if stage.level == 0)
         return frozenset(name for name in names if not self.keeping.get(name) and name not in self.in_order)
 
@@ -179,9 +179,9 @@ def holder(plan: Plan) -> Hold:
 def further(
     log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec], outcomes: Iterable[TaskOutcome], hold: Hold
 ) -> tuple[TaskSpec, ...]:
-    """The tasks of a further job; none if nothing is left, or if reports are wrong, since then the window is not decided.
+    """Return the tasks of a further job; none if nothing is left, or if reports are wrong, since the window is not decided then.
 
-    The number of each follows those before, so that its report and files have names of their own.
+    Their numbers follow those before, so that their reports and files have names of their own.
     """
     yielded = {outcome.task.rpartition("-")[0] for outcome in outcomes if outcome.has_left}
     further_tasks: list[TaskSpec] = []
@@ -212,7 +212,7 @@ def further(
 
 
 def _left(log: WindowLog, tasks: Sequence[TaskSpec], items: int) -> list[Part]:
-    """The parts of so many items that no task has read; none if the reports contradict each other."""
+    """Return the parts of a number of items that no task has read; none if the reports contradict each other."""
     reports = read_reports(log, tasks)
     read = [part_of(part) for report in reports if report is not None for part in report.parts]
     whole = {part.number for part in read if part.is_whole}
@@ -224,9 +224,9 @@ def _left(log: WindowLog, tasks: Sequence[TaskSpec], items: int) -> list[Part]:
 
 
 def _by_slot(left: Iterable[PendingItem], slots: int) -> list[list[PendingItem]]:
-    """Parts for each of so many slots. Of an item that had been begun each slot gets a piece; other items are assigned in turn.
+    """Return parts for a number of slots. Each slot gets a piece of an item that was begun; other items are assigned in turn.
 
-    Those not begun come first: what begins with a piece that is slow would take them to be as slow.
+    Items that were not begun come first: after a slow piece, they would be estimated as slow.
     """
     by_slot: list[list[PendingItem]] = [[] for _ in range(slots)]
     turn = 0

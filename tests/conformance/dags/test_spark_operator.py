@@ -284,7 +284,7 @@ def test_an_error_behind_a_body_names_it_as_the_source(runner: dict[str, str], s
 
     with pytest.raises(OperatorFailed, match="'shown'") as caught:
         run_dag(populate_dag, **runner)
-    assert caught.value.source == "what the body of body has made"
+    assert caught.value.source == "the result of the body of body"
 
 
 def test_columns_that_do_not_come_are_told_with_the_reader(runner: dict[str, str], tmp_path: Path) -> None:
