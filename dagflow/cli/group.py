@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import time
 from typing import Any
 
 import attrs
@@ -16,6 +17,7 @@ COMMANDS = {
     "plan": "Show where each operator will run, and what is fused.",
     "graph": "Draw the operators and streams of an application.",
     "config": "Show every setting, with its value and where that comes from.",
+    "warm": "Prepare this machine for faster launches on a local Spark.",
     "log": "List what was committed to a dataset, newest first.",
     "trace": "Find the input that a row of a dataset came from.",
     "verify": "Check that a dataset is as it was written.",
@@ -40,11 +42,12 @@ def epilog(*examples: str) -> str:
 
 @attrs.define
 class ErrorOutput:
-    """The options that decide how errors are reported."""
+    """The options that decide how errors are reported. `began`: when the process began to work, by the monotonic clock."""
 
     debug: bool = False
     json: bool = False
     json_progress: bool = False
+    began: float = attrs.field(factory=time.monotonic)
 
 
 class OutputClosed(Exception):

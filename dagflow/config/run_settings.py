@@ -32,6 +32,9 @@ class RunSettings:
     remote: str | None = attrs.field(default=None, validator=not_empty)
     """address of a Spark Connect server (sc://host:port)"""
 
+    class_archive: Literal["auto", "use", "off"] = "auto"
+    """archive of Spark's classes in your cache folder, for quick starts; auto: used, made in the background; use: only used"""
+
     slots_timeout: Seconds = attrs.field(default=300.0, validator=positive)
     """longest wait for the first free slot of a cluster"""
 
@@ -61,6 +64,9 @@ class RunSettings:
 
     progress: Literal["auto", "plain", "none", "json"] = "auto"
     """form of the progress on standard error; auto: live on a terminal, plain elsewhere"""
+
+    timings: bool = False
+    """print at the end where the time went: application, session, first task, windows, roll-forward"""
 
     window_attempts: int = attrs.field(default=3, validator=_at_least_one)
     """attempts of a window before the run fails, if its failures are transient"""

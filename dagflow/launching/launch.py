@@ -6,7 +6,7 @@ import os
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from typing import Any
 
@@ -15,12 +15,14 @@ import attrs
 from dagflow.launching.build import LoadedApplication, build
 from dagflow.launching.record import launch_record
 from dagflow.launching.run import Run
+from dagflow.launching.timings import Timings
 from dagflow.local.boot import ServerProcess
 from dagflow.local.runner import LocalRunner
 from dagflow.model.operator.base import InputOperator
 from dagflow.model.operator.context import Clock, OperatorContext, SystemClock
 from dagflow.plan.plan import Plan
 from dagflow.runtime.events import EventStream, RunEnded, RunStarted, Subscriber, Warned
+from dagflow.runtime.exchange.dataframes import has_transforms
 from dagflow.runtime.run_folder.events_file import EventsFile
 from dagflow.runtime.run_folder.folders import Folders, refuse_local_paths, refuse_outputs_in_inputs
 from dagflow.runtime.run_report import RunReport
@@ -113,6 +115,9 @@ class _Launch:
         began = self.clock.monotonic()
         report = self.run.report
         events = EventStream(self.clock.now)
+        timings = Timings(self.clock.now())
+        report.timings = timings.seconds
+        events.subscribe(timings)
         events.subscribe(report.note)
         for subscriber in self.subscribers:
             events.subscribe(subscriber)
@@ -133,7 +138,7 @@ class _Launch:
 
     def _within(self, stack: ExitStack, events: EventStream) -> None:
         settings, report = self.built.run, self.run.report
-        runner = self.runner or make_runner(self.built)
+        runner = self.runner or make_runner(self.built, self.plan)
         if not settings.shared_paths:
             refuse_local_paths(self.plan, runner.address)
         folders = Folders.of(self.plan, settings.run_folder)
@@ -210,15 +215,26 @@ class _Launch:
                 node.operator.check_inputs(OperatorContext(name=name, continuous=self.built.run.continuous, clock=self.clock))
 
 
-def make_runner(built: LoadedApplication) -> Runner:
+def make_runner(built: LoadedApplication, plan: Plan) -> Runner:
     """Make the runner that the settings name. Only here does Spark get loaded."""
-    if built.run.runner == "local":
-        return local_runner(built.run.slots or 1)
+    run = built.run
+    if run.runner == "local":
+        return local_runner(run.slots or 1)
     import importlib
 
     # by name: this package does not import the layers above it, they are plugged in
-    make: Callable[..., Runner] = importlib.import_module("dagflow.spark.runner").SparkRunner
-    return make(master=built.run.master, remote=built.run.remote, conf=built.spark, slots_timeout=built.run.slots_timeout)
+    spark: Any = importlib.import_module("dagflow.spark.runner")
+    modules = {type(node.operator).__module__ for node in plan.dag.nodes.values()}
+    jvm = spark.DriverJvm(
+        runs_dataframes=has_transforms(plan),
+        use_archive=run.class_archive != "off",
+        # of the library only: an application's own modules may start threads or open connections when they are imported
+        preload=tuple(sorted(name for name in modules if name.startswith("operators."))),
+    )
+    made: Runner = spark.SparkRunner(
+        master=run.master, remote=run.remote, conf=built.spark, slots_timeout=run.slots_timeout, jvm=jvm
+    )
+    return made
 
 
 def local_runner(slots: int, server: ServerProcess | None = None) -> Runner:

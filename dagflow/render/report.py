@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -47,6 +48,27 @@ def report_text(report: RunReport, style: Style | None = None) -> str:
             blocks.append("\n".join(notes))
     blocks.append("\n".join(_summary(report, style)))
     return "\n\n".join(blocks)
+
+
+_PHASES = {
+    "application": "loading, checking and planning it",
+    "session": "until the runner takes work",
+    "first_task": "planning the first window; on Spark, loading classes and starting workers",
+    "windows": "reading, processing, deciding",
+    "roll_forward": "publishing files, writing the ledger",
+    "end": "closing the session",
+}
+
+
+def timings_text(timings: Mapping[str, float]) -> str:
+    """The time of a launch by phase.
+
+    >>> print(timings_text({"session": 3.9, "windows": 0.5}))
+    session  3.9 s   until the runner takes work
+    windows  500 ms  reading, processing, deciding
+    """
+    rows = [[name.replace("_", " "), seconds(value), _PHASES.get(name, "")] for name, value in timings.items()]
+    return "\n".join(line.rstrip() for line in table(rows, "lrl"))
 
 
 def report_json(report: RunReport, error: BaseException | None = None) -> dict[str, Any]:

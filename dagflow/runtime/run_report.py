@@ -40,6 +40,7 @@ class RunReport:
         exchanges: what went over exchanges, by the port that they lead to.
         files, bytes_written: what became visible, by this launch.
         seconds: from launch to end.
+        timings: the parts of that time: `session`, `first_task`, `windows`, `roll_forward`; known at the end.
         rebalanced, rebalanced_bytes: the number of steals, and the bytes that they moved (of blocks of files).
         rebalancing: why that has never happened.
         ledgers: the newest entry of each output folder's ledger.
@@ -58,6 +59,7 @@ class RunReport:
     files: int = 0
     bytes_written: int = 0
     seconds: float = 0.0
+    timings: dict[str, float] = attrs.field(factory=dict)
     jobs: int = 0
     rebalanced: int = 0
     rebalanced_bytes: int = 0

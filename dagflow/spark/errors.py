@@ -240,3 +240,16 @@ class JavaNotRunnable(InfrastructureError):
             f"could not be made.\nTried:{places}\nName a folder that may be written and may hold programs:\n"
             f"  export XDG_CACHE_HOME=/path/to/a/folder\nor a complete Java:\n  export JAVA_HOME=/path/to/a/jdk"
         )
+
+
+@error
+class ArchiveNotMade(InfrastructureError):
+    """The class archive, with which Spark starts faster, could not be made."""
+
+    reason: str
+    remedy: str
+    code: ClassVar[str] = "DF484"
+    example = {"reason": "there is no room for it in /var/cache/dagflow", "remedy": "free 400 MB, or set XDG_CACHE_HOME"}
+
+    def message(self) -> str:
+        return f"the class archive could not be made: {self.reason}\n  help: {self.remedy}"

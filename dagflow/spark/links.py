@@ -61,7 +61,7 @@ class ClassicLink:
     def __init__(self, spark: Any) -> None:
         self.spark = spark
         self.address: str = spark.sparkContext.master
-        self.in_one_process = self.address == "local" or self.address.startswith("local[")
+        self.in_one_process = is_local(self.address)
 
     @property
     def ui(self) -> str | None:
@@ -105,7 +105,12 @@ class ClassicLink:
         return False
 
     def stop(self) -> None:
-        """Stops Spark."""
+        """Stops Spark, without a second of waiting: pyspark's server of accumulators looks once a second whether it is to end."""
+        context = self.spark.sparkContext
+        server = getattr(context, "_accumulatorServer", None)
+        if server is not None:
+            context._accumulatorServer = None
+            threading.Thread(target=server.shutdown, name="dagflow-accumulators", daemon=True).start()
         self.spark.stop()
 
 
@@ -178,6 +183,11 @@ def within(seconds: float, call: Callable[[], object]) -> None:
 def is_of_connect(thing: Any) -> bool:
     """Return whether a session or a DataFrame is one of Spark Connect; loads nothing to find out."""
     return ".connect." in type(thing).__module__
+
+
+def is_local(master: str) -> bool:
+    """Return whether a master runs driver and executors in one JVM: `local`, `local[2]`, `local[*,4]`."""
+    return master == "local" or master.startswith("local[")
 
 
 def on_this_machine(address: str) -> bool:

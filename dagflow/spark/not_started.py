@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dagflow.errors import DagflowError
 from dagflow.spark.errors import ClusterUnreachable, SparkNotStarted
 from dagflow.spark.failures import first_line
-from dagflow.spark.java import find_java
+from dagflow.spark.jvm.java import find_java
 from dagflow.spark.links import on_this_machine
 
 _SECONDS = 30.0

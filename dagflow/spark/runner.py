@@ -17,11 +17,12 @@ from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.program import Job
 from dagflow.spark.errors import ClusterUnreachable, NoFreeSlots, RunFolderUnseen, SparkLost
 from dagflow.spark.failures import dead_partition, failure
+from dagflow.spark.jvm.options import DriverJvm
 from dagflow.spark.levels import CHOSEN_FOR_TRANSFORMS, PINNED, PINNED_FOR_TRANSFORMS, chained, outcomes
-from dagflow.spark.links import ClassicLink, Link
+from dagflow.spark.links import ClassicLink, Link, is_local
 from dagflow.spark.seen import Mark, Probe, unseen
 from dagflow.spark.session import address_of, connect, forget
-from dagflow.spark.task import SCHEMA, SparkTasks
+from dagflow.spark.task import SCHEMA, SparkTasks, warm_up
 from dagflow.spark.threads import JobThreads
 from dagflow.spark.transforms import failed_within
 
@@ -40,6 +41,7 @@ class SparkRunner:
         conf: further `spark.*` settings.
         session: the session to use, whatever else is active.
         slots_timeout: how many seconds to wait for the first free slot of a cluster.
+        jvm: what a JVM that this runner starts for a local master is needed for.
     """
 
     name = "spark"
@@ -53,9 +55,11 @@ class SparkRunner:
         conf: dict[str, str] | None = None,
         session: Any = None,
         slots_timeout: float = 300.0,
+        jvm: DriverJvm | None = None,
     ) -> None:
         self._wanted = {"master": master, "remote": remote, "conf": conf or {}, "session": session}
         self._slots_timeout = slots_timeout
+        self._jvm = jvm
         self._link: Link | None = None
         self._ours = False
         self._slots = 1
@@ -81,7 +85,7 @@ class SparkRunner:
     def grows(self) -> bool:
         """Return whether Spark adds executors while tasks wait: dynamic allocation. It never does so within one process."""
         master = "" if self._link is None else str(self._link.spark.conf.get("spark.master", ""))
-        return self._is_on("spark.dynamicAllocation.enabled") and master != "local" and not master.startswith("local[")
+        return self._is_on("spark.dynamicAllocation.enabled") and not is_local(master)
 
     @property
     def rebalancing_obstacle(self) -> str | None:
@@ -110,13 +114,15 @@ class SparkRunner:
         Raises JavaMissing, ConnectMissing, ClusterUnreachable, SessionElsewhere, SettingFixed, WorkerUnfit, RunFolderUnseen.
         """
         self._opened = application, run_folder
-        self._link, self._ours = connect(application, **self._wanted)
+        self._link, self._ours = connect(application, jvm=self._jvm, **self._wanted)
         self._unpin()
         doing = f"{application}: looking for executors"
         try:
             with self._link.labelled(self._group, doing):
                 self._slots = self._free_slots(self._link)
                 self._comes_and_goes = self.grows
+            if self._ours and isinstance(self._link, ClassicLink) and self._link.in_one_process:
+                self._warm_up(self._link, self._slots)
             if not self._link.in_one_process:
                 self._remove_mark()
                 self._mark = self._probe(self._link, application, run_folder)
@@ -145,6 +151,16 @@ class SparkRunner:
             raise
         finally:
             timer.cancel()
+
+    def _warm_up(self, link: Link, slots: int) -> None:
+        """Run a job that does nothing, while the first window is planned: Spark loads its classes, and starts its workers."""
+        group, name = self._group_of(self._generation), "loading classes, starting workers"
+
+        def body() -> None:
+            with link.labelled(group, name):
+                link.spark.range(0, slots, 1, slots).mapInArrow(warm_up, "id bigint").collect()
+
+        self._threads.submit(body)  # a session that cannot do this says so with the first window
 
     def _probe(self, link: Link, application: str, run_folder: str) -> Mark:
         """Looks for a mark in the run folder from every slot, so from every executor that is there now."""

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import logging
 import os
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, distribution
 from typing import Any
 
+from dagflow.spark import daemon
 from dagflow.spark.address import Address, Given, address, checked, outside_settings
 from dagflow.spark.errors import ClusterUnreachable, ConnectMissing, JavaNotRunnable, SessionElsewhere, SettingFixed, SparkLost
 from dagflow.spark.failures import first_line
-from dagflow.spark.java import Java, find_java
-from dagflow.spark.java_stand_in import stand_in
-from dagflow.spark.links import ClassicLink, ConnectLink, Link, is_of_connect, on_this_machine
+from dagflow.spark.jvm.class_archive import archive_for
+from dagflow.spark.jvm.java import Java, find_java
+from dagflow.spark.jvm.java_stand_in import CLASS_PATH, stand_in
+from dagflow.spark.jvm.options import DEFAULT_JAVA_OPTIONS, JAVA_OPTIONS, DriverJvm, launcher_options
+from dagflow.spark.links import ClassicLink, ConnectLink, Link, is_local, is_of_connect, on_this_machine
 from dagflow.spark.not_started import not_started
 from dagflow.spark.reach import check_answers, check_reachable
 
@@ -43,7 +49,6 @@ logger.repl.name = org.apache.spark.api.python.PythonGatewayServer
 logger.repl.level = fatal
 """
 _NAMED = ("spark.master", "spark.remote", "spark.app.name")  # settings of the run's own
-_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _RETRIES = 5  # of Connect's client, 17 s in all: a window is tried again anyway, and a run should not take 10 minutes to end
 
 
@@ -54,11 +59,12 @@ def connect(
     remote: str | None = None,
     conf: Mapping[str, str] | None = None,
     session: Any = None,
+    jvm: DriverJvm | None = None,
 ) -> tuple[Link, bool]:
     """A session with its adapter, and whether it is ours to stop.
 
     `session` is used as it is, and so is an active one where no remote is given: only what `conf` names is set. Without either,
-    Spark runs where `dagflow.spark.address` says.
+    Spark runs where `dagflow.spark.address` says; `jvm` says what a JVM started for a local master is needed for.
 
     Raises JavaMissing, JavaUnsuitable, ConnectMissing, ClusterUnreachable, SessionElsewhere, SettingFixed, SparkLost.
     """
@@ -77,7 +83,7 @@ def connect(
         link = _connect(application, wanted.value, conf, outside)
         adapt(link, conf)
         return link, True
-    return ClassicLink(_start(application, wanted.value, conf, outside)), True
+    return ClassicLink(_start(application, wanted.value, conf, outside, jvm or DriverJvm())), True
 
 
 def address_of(master: str | None, remote: str | None, conf: Mapping[str, str], session: Any = None) -> Address:
@@ -167,14 +173,16 @@ def jobs_run(session: Any) -> int:
     return int(session.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
 
 
-def _start(application: str, master: str, conf: Mapping[str, str], outside: Mapping[str, Given]) -> Any:
+def _start(application: str, master: str, conf: Mapping[str, str], outside: Mapping[str, Given], jvm: DriverJvm) -> Any:
     from pyspark.sql import SparkSession
 
     check_reachable(master)
+    # the first mapInArrow imports pandas: meanwhile, while this process would wait for the JVM
+    threading.Thread(target=_import_ahead, name="dagflow-imports", daemon=True).start()
     # py4j logs each call that a dying JVM leaves without an answer, with its traceback; the run tells it, once
     logging.getLogger().addFilter(is_not_of_py4j)
-    with _environment_of_jvm(master, conf, outside), _quiet_file() as quiet:
-        settings = _settings(master, conf, outside, quiet)
+    with _environment_of_jvm(master, conf, outside), _quiet_file() as quiet, _started_as(jvm, master, conf, outside) as options:
+        settings = _settings(master, conf, outside, quiet, options) | _daemon(jvm, master, conf, outside)
         builder = SparkSession.builder.master(master).appName(application).config(map=settings)
         try:
             session = builder.getOrCreate()
@@ -185,6 +193,12 @@ def _start(application: str, master: str, conf: Mapping[str, str], outside: Mapp
     if (server := getattr(session.sparkContext, "_accumulatorServer", None)) is not None:
         server.handle_error = lambda *_: None
     return session
+
+
+def _import_ahead() -> None:
+    with contextlib.suppress(Exception):  # the job that needs it says what is wrong
+        importlib.import_module("pyspark.sql.pandas.functions")
+        importlib.import_module("pandas")
 
 
 def is_not_of_py4j(record: logging.LogRecord) -> bool:
@@ -227,14 +241,56 @@ def _serve(application: str, remote: str, conf: Mapping[str, str], outside: Mapp
             return builder.getOrCreate()
 
 
-def _settings(master: str, conf: Mapping[str, str], outside: Mapping[str, Given], quiet: str) -> dict[str, Any]:
+def _settings(
+    master: str, conf: Mapping[str, str], outside: Mapping[str, Given], quiet: str, options: str = ""
+) -> dict[str, Any]:
     """All settings with which Spark starts; our defaults only where nothing outside says otherwise."""
     defaults = {**DEFAULTS, **(LOOPBACK if on_this_machine(master) else {})}
     settings = {**{key: value for key, value in defaults.items() if key not in outside}, **conf}
-    given = outside.get(_JAVA_OPTIONS)
-    options = settings.get(_JAVA_OPTIONS, given.value if given is not None else "")
-    settings[_JAVA_OPTIONS] = f"-Dlog4j2.configurationFile=file:{quiet} {options}".strip()
+    user = _given(JAVA_OPTIONS, conf, outside)
+    settings[JAVA_OPTIONS] = " ".join(filter(None, [f"-Dlog4j2.configurationFile=file:{quiet}", options, user]))
     return {key: value for key, value in settings.items() if key not in _NAMED}
+
+
+def _given(key: str, conf: Mapping[str, str], outside: Mapping[str, Given]) -> str:
+    """Return a setting of the run, else from outside, else ""."""
+    return conf.get(key, outside[key].value if key in outside else "")
+
+
+@contextlib.contextmanager
+def _started_as(jvm: DriverJvm, master: str, conf: Mapping[str, str], outside: Mapping[str, Given]) -> Iterator[str]:
+    """While Spark starts: the environment for a quick JVM. Yields our options for it, "" where they do not apply."""
+    if not (jvm.is_quick and is_local(master)) or "PYSPARK_GATEWAY_PORT" in os.environ:
+        yield ""
+        return
+    given = " ".join([_given(DEFAULT_JAVA_OPTIONS, conf, outside), _given(JAVA_OPTIONS, conf, outside)])
+    archive = archive_for(find_java(), os.environ) if jvm.uses_archive(given, os.environ) else None
+    if archive is not None and not archive.is_whole():
+        archive = None
+    wanted: dict[str, str | None] = {"SPARK_LAUNCHER_OPTS": launcher_options(os.environ)}
+    if archive is not None:
+        wanted[CLASS_PATH] = str(archive.folder)
+        with contextlib.suppress(OSError):
+            os.utime(archive.folder)  # in use, so not one to be removed
+    before = {name: os.environ.get(name) for name in wanted}
+    _set_environment(wanted)
+    try:
+        yield jvm.options(given, os.environ, archive)
+    finally:
+        _set_environment(before)
+
+
+def _daemon(jvm: DriverJvm, master: str, conf: Mapping[str, str], outside: Mapping[str, Given]) -> dict[str, str]:
+    """Return the settings for a daemon of workers that has imported dagflow, where a new Python is sure to find it."""
+    if not is_local(master) or _given(daemon.SETTING, conf, outside) or "PYSPARK_GATEWAY_PORT" in os.environ:
+        return {}
+    if os.environ.get("PYSPARK_PYTHON") != sys.executable:
+        return {}
+    try:
+        distribution("dagflow")
+    except PackageNotFoundError:
+        return {}
+    return {daemon.SETTING: daemon.MODULE, f"spark.executorEnv.{daemon.PRELOAD}": ",".join(jvm.preload)}
 
 
 def _values(outside: Mapping[str, Given]) -> dict[str, str]:

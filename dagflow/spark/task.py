@@ -56,6 +56,12 @@ class SparkTasks:
         settle()
 
 
+def warm_up(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Do nothing, as the function of a `mapInArrow`: it starts a worker, which imports this module."""
+    leave_quietly()
+    yield from batches
+
+
 def row(answer: bytes) -> pa.RecordBatch:
     """A batch of one row. Made of buffers: `pa.array` would import pandas, which costs each new worker 0.3 s.
 
@@ -74,7 +80,7 @@ def leave_quietly() -> None:
     Over Unix domain sockets its last words are lost, and Spark's daemon, of which a worker is a fork, prints the traceback of
     that BrokenPipeError to the user's terminal. Only the daemon's own way to print it is changed, and only in this process.
     """
-    daemon = sys.modules["__main__"]
+    daemon = sys.modules.get("pyspark.daemon", sys.modules["__main__"])  # behind dagflow.spark.daemon, or as a program
     if getattr(daemon, "traceback", None) is traceback and hasattr(daemon, "manager"):
         quiet = types.SimpleNamespace(**vars(traceback))
         quiet.print_exc = lambda *args, **kwargs: (

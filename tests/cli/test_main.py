@@ -30,8 +30,8 @@ def test_help_names_all_commands_and_exit_codes(dagflow: Dagflow, option: str) -
 def test_each_command_has_help_with_the_exit_codes(dagflow: Dagflow, command: str) -> None:
     answer = dagflow(command, "--help")
     assert answer.code == 0
-    takes = "[CODE]" if command == "explain" else "DATASET" if command in DATASETS else "APP"
-    assert f"dagflow {command} [OPTIONS] {takes}" in answer.out
+    takes = {"explain": " [CODE]", "warm": ""}.get(command, " DATASET" if command in DATASETS else " APP")
+    assert f"dagflow {command} [OPTIONS]{takes}" in answer.out
     assert "130  interrupted" in answer.out
 
 

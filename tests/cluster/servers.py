@@ -19,7 +19,7 @@ from typing import Any
 import attrs
 import pyspark
 
-from dagflow.spark.java import find_java
+from dagflow.spark.jvm.java import find_java
 
 SPARK_HOME = Path(pyspark.__file__).parent
 SLOW = 120.0  # seconds for a server to come up on a machine that is busy with other things

@@ -7,6 +7,7 @@ import gc
 import json
 import os
 import sys
+import time
 
 import click
 
@@ -24,11 +25,14 @@ from dagflow.local.boot import ServerProcess, boot
 from dagflow.local.cores import available_cores
 from dagflow.model.operator.call_sites import shown
 from dagflow.plan.plan import Plan
-from dagflow.render.report import report_json, report_text
+from dagflow.render.report import report_json, report_text, timings_text
+from dagflow.runtime.exchange.dataframes import has_transforms
 from dagflow.runtime.run_folder.folders import Folders
 from dagflow.runtime.run_report import RunReport
 from dagflow.runtime.windows.errors import Interrupted
 from dagflow.spark.address import DEFAULT
+from dagflow.spark.jvm.making import make_later
+from dagflow.spark.links import is_local
 
 
 @app_command(
@@ -59,11 +63,15 @@ def _launched(state: ErrorOutput, arguments: AppArguments, server: ServerProcess
     slots = built.run.slots or available_cores()
     stopping = Stopping(interrupts=local, quiet=state.json_progress)
     runner = local_runner(slots, server) if local else None
+    loaded = time.monotonic() - state.began
     run = stopping.run = start(built, runner, subscribers=(stopping, progress))
     with stopping:
         error = _run(run, progress, what_runs_where(built, plan, slots), here=local)
-    _print_report(run.report, arguments.json, error)
+    phases = {"application": round(loaded, 3), **run.report.timings}
+    run.report.timings = {**phases, "end": round(max(0.0, time.monotonic() - state.began - sum(phases.values())), 3)}
+    _print_report(run.report, arguments.json, error, built.run.timings)
     if error is None:
+        _prepare_next(built, plan)
         return DONE
     if stopping.by is not None or isinstance(error, (Interrupted, KeyboardInterrupt)):
         if not state.json_progress:
@@ -93,6 +101,15 @@ def _run(run: Run, progress: Progress, first_line: str, here: bool) -> BaseExcep
     return None
 
 
+def _prepare_next(built: LoadedApplication, plan: Plan) -> None:
+    """Let the class archive be made in the background, when this launch would have started faster with one."""
+    if built.run.class_archive != "auto" or has_transforms(plan) or "PYSPARK_GATEWAY_PORT" in os.environ:
+        return
+    address = spark_address(built)
+    if address is not None and address.kind == "master" and is_local(address.value):
+        make_later(os.environ)
+
+
 def what_runs_where(built: LoadedApplication, plan: Plan, slots: int | None = None) -> str:
     """Return the first line of a launch: the application, its runner, its output and its run folder."""
     settings = built.run
@@ -118,9 +135,11 @@ def interrupted(report: RunReport, by: str) -> str:
     return f"stopped by {by}: committed windows are kept; launch again with the same settings to resume"
 
 
-def _print_report(report: RunReport, as_json: bool, error: BaseException | None) -> None:
+def _print_report(report: RunReport, as_json: bool, error: BaseException | None, with_timings: bool) -> None:
     with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change how the run ended
         if as_json:
             print(json.dumps(report_json(report, error), indent=2, ensure_ascii=False), flush=True)
         elif report.operators or report.status == "done":
             print(report_text(report, style_of(sys.stdout)), flush=True)
+            if with_timings:
+                print(f"\n{timings_text(report.timings)}", flush=True)

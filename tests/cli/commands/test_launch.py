@@ -230,3 +230,15 @@ def test_one_slot_stays_in_this_process(dagflow: Dagflow, write: Write, monkeypa
     answer = dagflow("launch", LINE_FILTER, *GIVEN, *(["--conf", "one.toml"] if where == "file" else []))
     assert answer.code == 0, answer.err
     assert answer.err.startswith("line_filter in this process; ")
+
+
+def test_timings_say_where_the_seconds_went(dagflow: Dagflow, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text("one\n", encoding="utf-8")
+    arguments = ("launch", LINE_FILTER, "-D", f"input={tmp_path / 'in'}", "-D", f"output={tmp_path / 'out'}", "--runner", "local")
+    phases = ["application", "session", "first_task", "windows", "roll_forward", "end"]
+    report = json.loads(dagflow(*arguments, "--json").out)
+    assert list(report["timings"]) == phases
+    answer = dagflow(*arguments, "--timings", "--fresh")
+    assert [line.split("  ")[0].replace(" ", "_") for line in answer.out.splitlines()[-6:]] == phases
+    assert "roll forward" not in dagflow(*arguments, "--fresh").out

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-import atexit
 import hashlib
 import os
 import shlex
 import shutil
-import stat
-import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from dagflow.spark.errors import JavaNotRunnable
+from dagflow.spark.jvm.cache import places
 
 REAL_HOME = "DAGFLOW_STANDS_FOR"
 """The name in a stand-in's `release` file that tells the home of the real Java."""
 
+CLASS_PATH = "_DAGFLOW_CLASS_PATH"
+"""The variable that tells a stand-in the folder of a class archive."""
+
+LAUNCHER_CLASS_PATH, CLASS_PATH_FILE = "launcher_class_path", "class_path"
+"""Files in that folder: the class path that Spark's launcher passes, and, as arguments for Java, the one to use instead."""
+
 _SCRIPT = """\
 #!/bin/sh
 # Runs Java without the module that Spark's launcher always asks for and that this Java does not have.
+# Java uses an archive of classes only with the very class path that it was made for: no entry twice, none that is missing.
+case " $* " in
+  *" org.apache.spark.launcher.Main "*) archive= ;;
+  *) archive=${{{class_path}:-}}; unset {class_path} ;;
+esac
 left=$#
 while [ "$left" -gt 0 ]; do
   argument=$1
@@ -33,6 +42,17 @@ while [ "$left" -gt 0 ]; do
         shift
         left=$((left - 1))
         continue
+      fi ;;
+    -cp)
+      if [ -n "$archive" ] && [ -f "$archive/{class_path_file}" ] && [ -f "$archive/{launcher_class_path}" ]; then
+        IFS= read -r known < "$archive/{launcher_class_path}"
+        if [ "$1" = "$known" ]; then
+          shift
+          left=$((left - 1))
+          argument=@$archive/{class_path_file}
+        fi
+      elif [ -n "$archive" ] && [ ! -f "$archive/{launcher_class_path}" ]; then
+        printf '%s\\n' "$1" > "$archive/{launcher_class_path}"
       fi ;;
   esac
   set -- "$@" "$argument"
@@ -52,12 +72,17 @@ def stand_in(home: Path, version: int, environ: Mapping[str, str]) -> Path:
     """
     home = home.absolute()
     files = {
-        "bin/java": _SCRIPT.format(program=shlex.quote(str(home / "bin" / "java"))),
+        "bin/java": _SCRIPT.format(
+            program=shlex.quote(str(home / "bin" / "java")),
+            class_path=CLASS_PATH,
+            class_path_file=CLASS_PATH_FILE,
+            launcher_class_path=LAUNCHER_CLASS_PATH,
+        ),
         "release": f'JAVA_VERSION="{version}"\n{REAL_HOME}="{home}"\n',
     }
     name = f"java-{version}-{hashlib.sha256(repr(files).encode()).hexdigest()[:16]}"
     tried: list[str] = []
-    for place in _places(environ):
+    for place in places(environ):
         try:
             folder = _make(place(), name, files)
         except OSError as error:
@@ -67,33 +92,6 @@ def stand_in(home: Path, version: int, environ: Mapping[str, str]) -> Path:
             return folder
         tried.append(f"{folder}: programs may not be run there")
     raise JavaNotRunnable(home=str(home), tried=tuple(tried))
-
-
-def _places(environ: Mapping[str, str]) -> Iterator[Callable[[], Path]]:
-    """Yield functions that make the folders in which a stand-in may be kept, the best one first."""
-    cache, home = environ.get("XDG_CACHE_HOME", ""), environ.get("HOME", "")
-    if os.path.isabs(cache):
-        yield lambda: _private(Path(cache) / "dagflow")
-    elif os.path.isabs(home):
-        yield lambda: _private(Path(home) / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "dagflow")
-    yield lambda: _private(Path(tempfile.gettempdir()) / f"dagflow-{os.getuid()}")
-    yield _passing
-
-
-def _private(folder: Path) -> Path:
-    """Make the folder, and refuse one into which another user could put a program for us to run."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise PermissionError(f"{folder} is not a private folder of this user")
-    return folder
-
-
-def _passing() -> Path:
-    """Make a folder that is removed when this process ends: for when another user has taken the name of the lasting one."""
-    folder = Path(tempfile.mkdtemp(prefix="dagflow-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
 
 
 def _make(parent: Path, name: str, files: Mapping[str, str]) -> Path:

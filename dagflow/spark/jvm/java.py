@@ -18,7 +18,7 @@ from typing import Literal
 import attrs
 
 from dagflow.spark.errors import JavaMissing, JavaUnsuitable
-from dagflow.spark.java_stand_in import REAL_HOME, stand_in
+from dagflow.spark.jvm.java_stand_in import REAL_HOME, stand_in
 
 LEAST = 17
 """The oldest Java that Spark 4 starts on: its classes are compiled for 17. Spark 4.3 was seen to run on 17, 21 and 25."""
@@ -135,7 +135,7 @@ def _look_at(home: Path) -> _Found:
         return _Found(home, trouble="it has no bin/java")
     if not os.access(program, os.X_OK):
         return _Found(home, trouble="its bin/java is not executable")
-    release = _read_release(home / "release")
+    release = read_release(home / "release")
     version = _feature_version(release.get("JAVA_VERSION", ""))
     if version is None:
         return _ask(program)
@@ -178,7 +178,7 @@ def _judge(home: Path, version: int, modules: frozenset[str] | None) -> _Found:
     return _Found(home, version, modules)
 
 
-def _read_release(file: Path) -> dict[str, str]:
+def read_release(file: Path) -> dict[str, str]:
     """The lines NAME="value" of a Java's `release` file; nothing when it cannot be read."""
     try:
         text = file.read_text(encoding="utf-8", errors="replace")

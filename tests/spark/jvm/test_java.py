@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from dagflow.errors import InfrastructureError, JavaMissing, JavaNotRunnable, JavaUnsuitable
-from dagflow.spark import java as java_module
-from dagflow.spark.java import Java, find_java
-from dagflow.spark.java_stand_in import stand_in
+from dagflow.spark.jvm import java as java_module
+from dagflow.spark.jvm.java import Java, find_java
+from dagflow.spark.jvm.java_stand_in import stand_in
 
 FULL = "java.base jdk.incubator.vector"
 SMALL = "java.base java.logging"
@@ -284,7 +284,7 @@ def test_no_place_at_all_is_an_error_that_lists_them(tmp_path: Path, wheel: Path
 
 SPARK = """
 import os, sys
-from dagflow.spark.java import find_java
+from dagflow.spark.jvm.java import find_java
 java = find_java()
 assert java.origin == "wheel", java
 os.environ.update(JAVA_HOME=str(java.home), PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1")
