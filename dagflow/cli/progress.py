@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -57,11 +58,24 @@ class JsonProgress(Progress):
         self._write(line_of(event))
 
 
-class PlainProgress(Progress):
-    """A line for each change of a window's state, at most one a second: changes in between share a line."""
+def after(delay: float, action: Callable[[], None]) -> None:
+    """Call a function in a thread of its own, after some seconds."""
+    timer = threading.Timer(delay, action)
+    timer.daemon = True
+    timer.start()
 
-    def __init__(self, stream: TextIO) -> None:
+
+class PlainProgress(Progress):
+    """A line for each change of a window's state, at most one a second: changes in between share a line.
+
+    Args:
+        later: calls a function after some seconds. A run that waits for input has no events, and its last line must not wait too.
+    """
+
+    def __init__(self, stream: TextIO, later: Callable[[float, Callable[[], None]], None] = after) -> None:
         self._write = writer(stream)
+        self._later = later
+        self._lock = threading.Lock()
         self._last = float("-inf")
         self._planned: dict[int, WindowPlanned] = {}
         self._decided: list[WindowDecided] = []
@@ -73,6 +87,10 @@ class PlainProgress(Progress):
 
     def __call__(self, event: Event) -> None:
         """Write the lines that are due after this event."""
+        with self._lock:
+            self._take(event)
+
+    def _take(self, event: Event) -> None:
         if isinstance(event, RunStarted):
             self.say(started(event))
         elif isinstance(event, WindowPlanned):
@@ -93,8 +111,14 @@ class PlainProgress(Progress):
             self._decided.append(event)
             if event.at - self._last >= QUIET:
                 self._tell(event.at)
+            elif len(self._decided) == 1:
+                self._later(QUIET - (event.at - self._last), self._tell_held_back)
         elif isinstance(event, RunEnded):
             self._tell(event.at)
+
+    def _tell_held_back(self) -> None:
+        with self._lock:
+            self._tell(self._last + QUIET)
 
     def _tell(self, now: float) -> None:
         if not self._decided:

@@ -23,7 +23,7 @@ class UserCode:
     """The modules that are loaded while this object exists, as far as they are the user's, and the files to watch.
 
     Args:
-        application: what the command line names. Its folder is watched too, since code that fails to load is not a module.
+        application: the argument APP of the command line. Its folder is watched too: code that fails to load is not a module.
         files: further files to watch.
     """
 
@@ -34,8 +34,11 @@ class UserCode:
         self._stamps: dict[str, Stamp] = {}
 
     def remember(self) -> None:
-        """Note the state of all files. Call it before the code is loaded, so that no change is missed."""
-        self._stamps = {path: _stamp(path) for path in self._watched()}
+        """Note the state of all files. Call it before the code is loaded, so that no change is missed.
+
+        Files of earlier loads stay watched: the next load may fail at one of them.
+        """
+        self._stamps = {path: _stamp(path) for path in {*self._watched(), *self._stamps}}
 
     def changed(self) -> str | None:
         """Return the path of a file that has changed, appeared or gone since `remember`; None if there is none.
@@ -68,9 +71,10 @@ class UserCode:
         return {*files, *map(os.path.abspath, self._files), *self._in_folder()}
 
     def _in_folder(self) -> set[str]:
-        place = os.path.abspath(self._application)
-        folder = place if os.path.isdir(place) else os.path.dirname(place) if place.endswith(".py") else None
-        if folder is None or not os.path.isdir(folder):
+        is_path = self._application.endswith(".py") or os.path.isdir(self._application)
+        place = os.path.abspath(self._application if is_path else self._application.replace(".", os.sep))  # a module
+        folder = place if os.path.isdir(place) else os.path.dirname(place)
+        if not os.path.isdir(folder):
             return set()
         return {entry.path for entry in os.scandir(folder) if entry.name.endswith(".py")}
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 
 import pytest
 
@@ -36,7 +37,7 @@ def ended(at: float) -> RunEnded:
 
 def lines_of(events: list[Event]) -> list[str]:
     stream = io.StringIO()
-    progress = PlainProgress(stream)
+    progress = PlainProgress(stream, later=lambda delay, action: None)
     for event in events:
         progress(event)
     return stream.getvalue().splitlines()
@@ -62,6 +63,21 @@ def test_plain_tells_fast_windows_together() -> None:
     assert lines[1].startswith("windows 0 to 10 decided: 11 MiB read in 1.05 s ")
     assert sum(" decided: " in line for line in lines) == len(lines) - 1
     assert "to 99 decided" in lines[-1]
+
+
+def test_plain_tells_the_last_window_when_no_event_follows() -> None:
+    stream = io.StringIO()
+    held_back: list[tuple[float, Callable[[], None]]] = []
+    progress = PlainProgress(stream, later=lambda delay, action: held_back.append((delay, action)))
+    for event in (STARTED, planned(0, 1.0), decided(0, 1.25), decided(1, 1.5)):
+        progress(event)
+    ((delay, tell),) = held_back
+    assert delay == 0.75
+    assert "decided" not in stream.getvalue()
+    tell()
+    assert "windows 0 to 1 decided" in stream.getvalue()
+    tell()
+    assert stream.getvalue().count("decided") == 1
 
 
 def test_plain_always_tells_of_failures() -> None:

@@ -88,6 +88,7 @@ class _Development:
         """Run, wait for a change, run again. Return when a signal stops it, or when there is nothing to wait for."""
         code = UserCode(self.arguments.application, self.arguments.conf_files)
         fresh: dict[str, Any] = {}
+        has_run = False
         while True:
             code.remember()
             try:
@@ -95,11 +96,13 @@ class _Development:
                     attrs.evolve(self.arguments, options={"continuous": True, **self.arguments.options, **fresh})
                 )
                 refuse_committed(built, plan)
-            except (ApplicationMissing, DevelopmentWouldReplace) as error:
-                return report_error(error, self.state)
             except DagflowError as error:
-                report_error(error, self.state)
+                exit_code = report_error(error, self.state)
+                is_typo = isinstance(error, ApplicationMissing) and not has_run
+                if is_typo or isinstance(error, DevelopmentWouldReplace):
+                    return exit_code
             else:
+                has_run = True
                 if self._run(built, plan, code):
                     return INTERRUPTED
                 fresh = {"fresh": True}

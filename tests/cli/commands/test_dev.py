@@ -84,6 +84,29 @@ def test_what_the_code_has_loaded_is_watched_and_loaded_anew(code: UserCode, fol
     assert again.VALUE == 2
 
 
+def test_a_module_that_no_longer_loads_stays_watched(code: UserCode, folder: Path) -> None:
+    code.remember()
+    import package.part  # type: ignore[import-not-found]  # noqa: F401
+
+    assert code.changed() is None
+    code.forget()
+    (folder / "package" / "part.py").write_text("VALUE = (\n")
+    code.remember()
+    (folder / "package" / "part.py").write_text("VALUE = 22\n")
+    assert code.changed() == str(folder / "package" / "part.py")
+
+
+@pytest.mark.parametrize(("module", "file"), [("package.part", "package/part.py"), ("package", "package/__init__.py")])
+def test_the_folder_of_a_module_is_watched_before_it_loads(
+    code: UserCode, folder: Path, monkeypatch: pytest.MonkeyPatch, module: str, file: str
+) -> None:
+    monkeypatch.chdir(folder)
+    code = UserCode(module)
+    code.remember()
+    (folder / file).write_text("VALUE = 3\n")
+    assert code.changed() == str(folder / file)
+
+
 def test_libraries_and_what_was_loaded_before_stay(code: UserCode) -> None:
     import fractions
 
@@ -150,7 +173,12 @@ def test_each_change_runs_the_new_code_from_the_start(
     while "SyntaxError" not in (folder / "log").read_text():
         assert process.poll() is None
         time.sleep(0.1)
+    (folder / "app.py").rename(folder / "away")  # as some editors do while they save
+    while "no application 'app.py'" not in (folder / "log").read_text():
+        assert process.poll() is None
+        time.sleep(0.1)
     (folder / "helper.py").write_text(HELPER.format("'# '"))
+    (folder / "away").rename(folder / "app.py")
     wait_for(folder, ["# one", "# two"])
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 130
