@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import random
 from pathlib import Path
 from typing import Any
 
@@ -355,14 +356,14 @@ def test_slices_in_both_forms(data: bytes, size: int, length: int) -> None:
 
 
 def test_slices_of_a_default_length_are_the_file() -> None:
-    data = os.urandom(123_000)
+    data = random.Random(7).randbytes(123_000)
     task = read(reader_of(data, FSSliceReader), blocks_of(data, 1_500))
     assert b"".join(record.record for record in task.emitted["messages"]) == data
     assert task.counters["blocks"] == 82
 
 
 def test_slices_are_not_copied_into_batches() -> None:
-    data = os.urandom(1 << 20)
+    data = random.Random(7).randbytes(1 << 20)
     reader = reader_of(data, FSSliceReader, reader_context=FixedBytesReaderContext(1000))
     with OperatorTask(reader, in_batches=True) as task:
         batches: list[Any] = []

@@ -6,6 +6,7 @@ import threading
 import time
 
 import attrs
+import pytest
 
 from dagflow.runtime.rebalancing.background import BackgroundThread
 
@@ -22,6 +23,7 @@ class Task:
         self.seen.set()
 
 
+@pytest.mark.full  # a real thread, and pauses in real time
 def test_tasks_are_looked_after_from_begin_to_end_by_one_thread() -> None:
     background = BackgroundThread()
     one, other = Task(), Task()
