@@ -50,7 +50,7 @@ def sample_schema(format: CsvFormat, stream: BinaryReader, path: str, length: in
         if names is None:
             return None
         piece = _first_piece(context) if format.infer_types else None
-        if piece is None:
+        if piece is None or inner.opened is not None:  # a quote that is never closed: the piece is one bad row
             return pa.schema([(name, pa.null() if format.infer_types else pa.string()) for name in names])
         parser = RowParser(PieceText(format.dialect), names, dict.fromkeys(names, pa.string()), format.nulls)
         batch = parser.rows(piece).batch

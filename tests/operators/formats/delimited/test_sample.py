@@ -52,3 +52,12 @@ def test_a_time_with_more_digits_than_the_sample_had_says_which_type_it_needs(tm
 def test_a_number_in_the_sample_that_no_float_holds_is_kept_as_text(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("n\n1.5\n1e400\n")
     assert scan_table(ScanReader(CsvFormat()), tmp_path / "a.csv").to_pylist() == [{"n": "1.5"}, {"n": "1e400"}]
+
+
+@pytest.mark.parametrize("row", ['"x', '1,"x\n2,3,4\n', '1,2,"x\n', '"","x,2\n'])
+def test_a_first_row_whose_quote_is_never_closed_is_a_bad_row(tmp_path: Path, row: str) -> None:
+    (tmp_path / "a.csv").write_text("a,b,c\n" + row)
+    with pytest.raises(BadRowFound, match="is never closed"):
+        scan_table(ScanReader(CsvFormat()), tmp_path / "a.csv")
+    table = scan_table(ScanReader(CsvFormat(), on_bad_row="drop"), tmp_path / "a.csv")
+    assert (table.num_rows, table.column_names) == (0, ["a", "b", "c"])
