@@ -106,9 +106,9 @@ class PastWindow:
 
     @classmethod
     def of(cls, dataset: str, entry: LedgerEntry, run_folder: str | None = None) -> PastWindow:
-        """The window that an entry of a dataset committed.
+        """Return the window that an entry of a dataset committed.
 
-        `run_folder`: where its run folder is now, if not where the dataset says. Raises RunFolderMissing, WindowForgotten.
+        `run_folder`: its present run folder, if that differs from the dataset's record. Raises RunFolderMissing, WindowForgotten.
         """
         assert entry.data is not None
         txn = entry.data.txn
@@ -132,7 +132,7 @@ class PastWindow:
         return self.plan.window
 
     def published(self, dataset: str, file: DataFile) -> StagedFile | None:
-        """The record of a committed file in the decision; the dataset may have been moved since."""
+        """Return the record of a committed file in the decision. The dataset may have been moved since."""
         alike = [
             each for each in self.decision.files if (each.name, each.records, each.size) == (file.path, file.rows, file.size)
         ]
@@ -148,7 +148,7 @@ class PastWindow:
         return FileOrigin(file.operator, task, mine.index(file))
 
     def items(self, head: str, partition: int) -> list[Item]:
-        """The work items that a partition of a stage had, in order; of an item of which others read parts, its own part."""
+        """Return the work items of a partition of a stage, in order. Of an item that others read in part, its own part."""
         parts = self.parts(head, partition)
         if parts is not None:
             items = self.plan.items[head]
@@ -157,30 +157,30 @@ class PastWindow:
         return [Item(item[0], item[1]) for item, place in pairs if place == partition]
 
     def level_of(self, task: str) -> int:
-        """The level of a task, by its name."""
+        """Return the level of a task, by its name."""
         return self.plan.levels.get(task.rpartition("-")[0], 0)
 
     def items_above(self, operator: str) -> list[Item]:
-        """All work items of the window that may have a part in what an operator got over exchanges."""
+        """Return all work items of the window that may have a part in an operator's input over exchanges."""
         above = self._above(operator)
         return [Item(*item) for head, items in self.plan.items.items() if head in above for item in items]
 
     def keeping_above(self, operator: str) -> list[str]:
-        """The operators that lead to one, or are it, and that had kept something of earlier windows in their partitions."""
+        """Return those among an operator and its predecessors that kept state of earlier windows in their partitions."""
         return sorted(self._above(operator) & self.decision.partition_states.keys()) if self.window else []
 
     def parts(self, head: str, partition: int) -> tuple[Part, ...] | None:
-        """The parts of items that a partition has read, if not exactly its assignment."""
+        """Return the parts of items that a partition has read, if not exactly its assignment."""
         stored_parts = self.decision.parts.get(place_of(head, partition))
         return None if stored_parts is None else tuple(part_of(part) for part in stored_parts)
 
     def head_above(self, operator: str) -> str | None:
-        """The operator at the head of the stage that an operator is in: the one that got the window's work items."""
+        """Return the operator at the head of an operator's stage: the one that got the window's work items."""
         above = self._above(operator, until=self.plan.items)
         return next((head for head in self.plan.items if head in above), None)
 
     def _above(self, operator: str, until: Container[str] = ()) -> set[str]:
-        """An operator and those that lead to it; no further than to one of those given."""
+        """Return an operator and those that lead to it, up to the given ones."""
         streams = [what.partition("stream ")[2].split(" → ") for what in self.plan.shape if " → " in what]
         ends = [(source.rpartition(".")[0], sink.rpartition(".")[0]) for source, sink in streams]
         above = {operator}
@@ -191,25 +191,25 @@ class PastWindow:
         return above
 
     def launched(self) -> LaunchRecord:
-        """The launch that decided it. Raises ApplicationUnknown, RecordRefused."""
+        """Return the launch that decided it. Raises ApplicationUnknown, RecordRefused."""
         record = self.log.read_launched(self.decision.round)
         if record is None:
             raise ApplicationUnknown(f"of window {self.window}", f"{self.run_folder} does not keep how it was launched")
         return record
 
     def check_application(self, built: LoadedApplication, plan: Plan) -> tuple[str, ...]:
-        """The properties that have changed since. Raises ApplicationChanged when it is another one."""
+        """Return the properties that have changed since. Raises ApplicationChanged if it is another application."""
         changes = differences(self.plan, plan)
         if changes:
             raise ApplicationChanged(built.dag.name, self.window, changes)
         return tuple(other_values(self.plan, plan))
 
     def task(self, plan: Plan, stage: Stage, partition: int, base: str) -> TaskSpec:
-        """A task of it, to be run again."""
+        """Return a task of it, to run again."""
         return next(task for task in self.tasks(plan, stage, base) if task.partition == partition)
 
     def tasks(self, plan: Plan, stage: Stage, base: str) -> Iterator[TaskSpec]:
-        """The tasks of a stage of it, to be run again; those of further jobs come last."""
+        """Return the tasks of a stage of it, to run again. Those of further jobs come last."""
         before = self._before()
         states = StateAssignment({stage.name: _stateful(plan, stage)}, (), {} if before is None else before.partition_states)
         times = event_times(plan, self.plan, before)
@@ -223,27 +223,27 @@ class PastWindow:
             yield self._as_it_ran(attrs.evolve(planned[0], partition=partition))
 
     def _as_it_ran(self, task: TaskSpec) -> TaskSpec:
-        """A task with the parts of items that it has read, where these are not exactly its assignment."""
+        """Return a task with the parts of items that it has read, if they are not exactly its assignment."""
         parts = self.parts(task.head, task.partition) if task.layout.level == 0 else None
         return task if parts is None else attrs.evolve(task, work=work_of(self.plan, task.head, parts))
 
     def items_of(self, stage: Stage, partition: int) -> list[Item]:
-        """The work items of a task; behind an exchange, all that may have a part in it."""
+        """Return the work items of a task; after an exchange, all that may have a part in it."""
         return self.items(stage.head, partition) if stage.level == 0 else self.items_above(stage.operators[0])
 
     def states(self, plan: Plan, stage: Stage, task: TaskSpec) -> TaskStates:
-        """The states that a task began with. Raises StateForgotten."""
+        """Return the states that a task began with. Raises StateForgotten."""
         if self.window and self._before() is None and (names := _stateful(plan, stage)):
             raise StateForgotten(tuple(names), self.window)
         return TaskStates(self.log.store, False, self.window, task.partition, task.keys, task.start)
 
     def _before(self) -> Decision | None:
-        """The decision of the window before; None where it is no longer stored."""
+        """Return the decision of the window before; None if it is no longer stored."""
         return self.log.read_decision(self.window - 1) if self.window else None
 
 
 def _stateful(plan: Plan, stage: Stage) -> list[str]:
-    """The operators of a stage with State."""
+    """Return the operators of a stage with State."""
     return [name for name in stage.operators if declared_states(plan.dag.nodes[name].operator)]
 
 
@@ -266,7 +266,7 @@ def check_end(dataset: str) -> None:
 
 
 def _narrowed(value: Any, part: Part) -> Any:
-    """A work item as plain data, narrowed to a part of it."""
+    """Narrow a work item, as plain data, to a part of it."""
     if not isinstance(value, dict):
         return value
     bounds = {"start": part.start, "stop": part.stop}
@@ -274,7 +274,7 @@ def _narrowed(value: Any, part: Part) -> Any:
 
 
 def stage_of(plan: Plan, written: FileOrigin, window: int) -> tuple[Stage, int]:
-    """The stage and the partition of a task that wrote a file. Raises MadeOnDriver."""
+    """Return the stage and the partition of the task that wrote a file. Raises MadeOnDriver."""
     if written.task is None:
         raise MadeOnDriver(written.operator, window)
     name, _, partition = written.task.rpartition("-")
@@ -309,7 +309,7 @@ def standing_in(folder: str) -> Iterator[None]:
 
 
 def run_folder_of(dataset: str) -> str:
-    """The folder of a dataset's window log, as its owner has noted it; beside the dataset, if it has moved with it."""
+    """Return the folder of a dataset's window log as its owner has noted it, or beside the dataset if both have moved."""
     ours = join(dataset, OWN_FOLDER)
     record = open_store(ours, durable=False).read(OWNER.form)
     if record is None:
@@ -322,7 +322,7 @@ def run_folder_of(dataset: str) -> str:
 
 
 def _task_of(file: StagedFile) -> tuple[str | None, int]:
-    """The task that wrote a file, None for the driver, and its number among the files of the attempt."""
+    """Return the task that wrote a file, None for the driver, and its number among the files of the attempt."""
     name = base_name(file.attempt)
     match = _ATTEMPT.fullmatch(name)
     if match is None:

@@ -150,7 +150,7 @@ class _Replaying:
     def _differences(
         self, task: str, expected: Mapping[FileOrigin, DataFile], folder: _TemporaryFolder, folders: Collection[str], base: str
     ) -> Iterator[tuple[str, str]]:
-        """The files of a task that are not as they were committed, each with how."""
+        """Return the files of a task that differ from the committed ones, each with its difference."""
         files = (file for file in folder.files.opened.values() if place(file.folder, base) in folders)
         now = {FileOrigin(file.operator, task, file.number): file for file in files}
         for written, committed in expected.items():
@@ -174,7 +174,7 @@ class _Replaying:
 
 
 def _leading(plan: Plan, sinks: Iterable[str]) -> list[tuple[Stage, bytes]]:
-    """The programs of the stages that lead to some sinks, lower levels first."""
+    """Return the programs of the stages that lead to some sinks, lower levels first."""
     leading: list[tuple[Stage, bytes]] = []
     kept = set(sinks)
     for stage in reversed(plan.stages):
@@ -214,7 +214,7 @@ class _TemporaryFolder:
         self.files = RecordingFiles(on_write=self._write, on_close=self._close)
 
     def path_of(self, file: RecordedFile) -> str:
-        """The file's path here; its suffix tells its format."""
+        """Return the file's path here. Its suffix names its format."""
         suffix = os.path.splitext(file.name)[1]
         return self._paths.setdefault(file, os.path.join(self.path, f"{len(self._paths)}{suffix}"))
 
@@ -235,7 +235,7 @@ class _TemporaryFolder:
 
 
 def _difference(made: str, rows: int, file: DataFile, dataset: str) -> str | None:
-    """The difference between the file made now and the committed one; None: they are equal."""
+    """Return the difference between the new file and the committed one; None if they are equal."""
     if _hash(made, file.physical_hash.partition(":")[0]) == file.physical_hash:
         return None
     if rows != file.rows:
@@ -254,7 +254,7 @@ def _difference(made: str, rows: int, file: DataFile, dataset: str) -> str | Non
 
 
 def _different_lines(made: str, committed: str) -> str | None:
-    """The first line that differs, and whether the lines are the same in another order."""
+    """Return the first line that differs, and whether the lines are the same in another order."""
     first: str | None = None
     balance = 0
     with closing(file_system(made).open(made)) as one, closing(file_system(committed).open(committed)) as other:

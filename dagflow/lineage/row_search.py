@@ -23,7 +23,7 @@ from dagflow.state.task_states import TaskStates
 from dagflow.storage import new_hash
 
 PIECE = 256
-"""A chunk of records is narrowed down to pieces of so many, then to single records."""
+"""The records of a piece: a chunk is narrowed down to pieces, then to single records."""
 
 
 @attrs.frozen
@@ -61,10 +61,10 @@ class Origin:
 
 
 def origin_of(program: bytes, spec: TaskSpec, states: TaskStates, *, head: str, written: FileOrigin, row: int) -> Origin | None:
-    """The source of a row; None when the task, run again, does not write it.
+    """Return the source of a row; None if the task, run again, does not write it.
 
-    The task runs in chunks as always, which tells in which chunk the record was; then that chunk in pieces, then one piece
-    record by record. So it takes three times as long as the task had taken up to the row.
+    The task runs in chunks as always, which finds the chunk of the record; then it runs that chunk in pieces, then one piece
+    record by record. So it takes three times as long as the task took up to the row.
 
     Args:
         program: of the task's stage.
@@ -88,7 +88,7 @@ def origin_of(program: bytes, spec: TaskSpec, states: TaskStates, *, head: str, 
 
 
 def hash_of(program: bytes, spec: TaskSpec, states: TaskStates, *, written: FileOrigin, algorithm: str) -> str | None:
-    """The hash of a file that a task writes when it is run again as a whole; None when it does not write that file.
+    """Return the hash of a file that a task writes when all of it runs again; None if it does not write that file.
 
     Args as for `origin_of`; `algorithm`: as in the hash that was committed. Raises DagflowError, as the task would.
     """
@@ -185,7 +185,7 @@ class _Run:
         self._emitted = EmittedChunk(self._item, (number,))
 
     def _arrivals(self, chunk: Any) -> Iterator[Any]:
-        """Records arrive at the sink: what comes of a single record, one by one."""
+        """Note records that arrive at the sink; the results of a single record one by one."""
         is_single = self._emitted is not None and self._emitted.record is not None
         for part in _parts(chunk, 1) if is_single else (chunk,):
             last = self._uncounted[-1] if self._uncounted else None
@@ -198,7 +198,7 @@ class _Run:
             self._arriving = None
 
     def _count(self, file: RecordedFile, rows: int) -> None:
-        """The sink says that it has written so many rows to a file."""
+        """Note that the sink has written a number of rows to a file."""
         if file.operator != self._sink:
             return
         wanted, row = self._wanted
@@ -240,7 +240,7 @@ def leading_to(program: Program, sinks: Iterable[str]) -> Program:
 
 
 def position_of(record: Any) -> tuple[int, int] | None:
-    """The block and the position of a record that knows them; a row of a batch may have them as columns."""
+    """Return the block and the position of a record that has them; a row of a batch may have them as columns."""
     if isinstance(record, ReaderRecord):
         return record.block_id, record.position
     names = getattr(getattr(record, "schema", None), "names", None)
@@ -250,7 +250,7 @@ def position_of(record: Any) -> tuple[int, int] | None:
 
 
 def _taken_apart(chunk: Any, at: tuple[int, ...], path: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Any]]:
-    """The parts of a chunk that is at some place, and their places: smaller ones along the path."""
+    """Yield the parts of a chunk at a place, and their places: smaller ones along the path."""
     if at != path[: len(at)] or _size(chunk) == 1:
         yield at, chunk
         return
@@ -269,5 +269,5 @@ def _size(chunk: Any) -> int:
 
 
 def _only(chunk: Any) -> Any:
-    """The record of a chunk of one."""
+    """Return the record of a chunk of one."""
     return chunk[0] if isinstance(chunk, list) else chunk

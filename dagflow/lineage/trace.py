@@ -118,7 +118,7 @@ class ApplicationLocator:
     conf_files: Sequence[str] = ()
 
     def built(self, window: PastWindow) -> tuple[LoadedApplication, str, tuple[str, ...]]:
-        """The application that made a window, the folder where it ran, and remarks.
+        """Return the application that made a window, the folder where it ran, and remarks.
 
         Raises NotTraceable (CodeNotNamed: nothing was loaded), ConfigError, DagError.
         """
@@ -167,9 +167,9 @@ def trace(dataset: str, offset: int, *, exact: bool = False, locator: Applicatio
 
 
 def row_of(place: str, line: int) -> int:
-    """The offset of a row of a committed file, by its number in that file (from 1).
+    """Return the offset of a row of a committed file, by its number in that file (from 1).
 
-    Raises NoSuchEntry when the file is not committed, or has fewer rows.
+    Raises NoSuchEntry if the file is not committed, or has fewer rows.
     """
     folder = find_dataset(place)
     name = absolute(place)[len(folder) :].lstrip("/")
@@ -184,7 +184,7 @@ def row_of(place: str, line: int) -> int:
 
 
 def _steps(locator: ApplicationLocator, exact: bool) -> Sequence[Callable[[Trace], Trace]]:
-    """Each knows more; one that cannot raises, and what the ones before have found stays."""
+    """Return the steps of a trace. Each adds to it; a step that cannot raises, and the findings before it stay."""
     past: list[PastWindow] = []
 
     def window(found: Trace) -> Trace:
@@ -242,7 +242,7 @@ def _exactly(found: Trace, past: PastWindow, locator: ApplicationLocator) -> Tra
 
 
 def _told(found: Trace, origin: Origin | None, plan: Plan, head: str, reader: Operator) -> Trace:
-    """The trace, with what the task has shown when it ran again."""
+    """Return the trace with the findings of the task's second run."""
     kind = type(reader).__name__
     if origin is not None and origin.is_uncertain:
         raise SourceSilent(head, kind, f"operator {_written(found).operator!r} counts its rows too late to tell which is whose")
@@ -288,7 +288,7 @@ def _told(found: Trace, origin: Origin | None, plan: Plan, head: str, reader: Op
 
 
 def _row(item: Item, place: RowOrigin, head: str, kind: str) -> SourceRecord:
-    """The record of a row of a scan. Raises SourceSilent where its format does not read row by row."""
+    """Return the record of a row of a scan. Raises SourceSilent if its format does not read row by row."""
     if place.position is None:
         raise SourceSilent(head, kind, "its format does not say where a row was read")
     if place.data is None:
@@ -318,5 +318,5 @@ def _holds(item: Item, error: ErrorRecord) -> bool:
 
 
 def _whole(path: str) -> str:
-    """A path that was relative to where the application ran."""
+    """Resolve a path relative to the folder where the application ran."""
     return join(os.getcwd(), path) if path and is_local(path) and not os.path.isabs(path) and "://" not in path else path

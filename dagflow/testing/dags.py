@@ -85,7 +85,7 @@ class Collector(Operator, Generic[T]):
             weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
 
     def private_folders(self) -> list[str]:
-        """The folder that keeps the records."""
+        """Return the folder that keeps the records."""
         return [self.folder]
 
     @property

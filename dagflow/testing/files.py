@@ -37,7 +37,7 @@ def read_file(
     *,
     consecutive: bool = False,
 ) -> list[Any]:
-    r"""The records of one file in the order of the file, read block by block without Spark. Of a ReaderRecord its record.
+    r"""Return the records of one file, read block by block without Spark, in file order; of a ReaderRecord, the record.
 
     Args:
         reader: a block reader: an operator with the ports `blocks_metadata_input` and `messages`.
@@ -67,7 +67,7 @@ def read_file(
 
 
 def blocks_of(path: str, block_size: int | None = None, cuts: Iterable[int] | None = None) -> list[FileBlockMetadata]:
-    """The blocks of a file, each with its neighbours' ids, as a splitter makes them. An empty file has none.
+    """Return the blocks of a file, each with its neighbours' ids, as a splitter makes them. An empty file has none.
 
     Raises ValueError when both `block_size` and `cuts` are given, for a size below 1, and for cuts outside the file.
     """
@@ -162,7 +162,7 @@ def scan_table(
 
 
 def table_of(batches: Sequence[pa.RecordBatch]) -> pa.Table:
-    """Batches as one table; where a scan has widened its columns in between, those of the last one, wide enough for all.
+    """Join batches into one table. Its columns are those of the last batch, widened for all.
 
     >>> import pyarrow as pa
     >>> before, after = pa.record_batch({"a": [1]}), pa.record_batch({"a": ["x"], "b": [True]})
@@ -187,9 +187,9 @@ def table_of(batches: Sequence[pa.RecordBatch]) -> pa.Table:
 
 
 def scan_reader_of(reader: Operator, *, files: CountedFiles | None = None) -> MakeReader:
-    """A `make_reader` of a ScanReader, for `assert_reader_is_splittable`: its records are the rows, as dicts.
+    """Return a `make_reader` of a ScanReader, for `assert_reader_is_splittable`. Its records are the rows, as dicts.
 
-    Rows lie where `block_offset` says, which the format must know. `files` opens the files; by default, what their paths name.
+    The position of a row is its `block_offset`, which the format must know. `files` opens the files; by default, by their paths.
     """
     from dagflow.scan import AgreedSchema, make_scan
 

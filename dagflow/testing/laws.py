@@ -140,7 +140,7 @@ class _Laws:
     def _run(
         self, chunks: list[list[Any]], form: str | None = None, warm: list[Any] | None = None, emitted: bool = False
     ) -> _Output:
-        """One window. `warm`: the records of one before it; `emitted`: the first chunk as it begins, the last at its end."""
+        """Run one window. `warm`: the records of one before it; `emitted`: the first chunk as it begins, the last at its end."""
         bench = Bench(self.operator, {self.port: [r for chunk in chunks for r in chunk]}, form=form)
         contents = defaultdict[RecordedFile, bytearray](bytearray)
         files = RecordingFiles(on_write=lambda file, data: contents[file].extend(data))
@@ -234,7 +234,7 @@ class _Laws:
 
 
 def reference_form(operator: Operator, port: str) -> str:
-    """The form in which records are handled when nothing else is asked for."""
+    """Return the form in which records are handled by default."""
     from dagflow.plan.forms import preferred_form
 
     return preferred_form(RECORD, operator.offered_forms(port))
@@ -267,7 +267,7 @@ _NONE: Any = object()
 
 
 def _comparable_copy(value: Any) -> Any:
-    """A copy of a property's value, where such copies can be compared with it."""
+    """Copy a property's value, if such copies can be compared with it."""
     import cloudpickle
 
     try:

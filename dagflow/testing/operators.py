@@ -149,7 +149,7 @@ def run_operator(
 
 
 def windows_of(records: Given) -> list[dict[str, Sequence[Any]]]:
-    """The records of each window by port."""
+    """Return the records of each window by port."""
     split = {
         port: list(given) if given and all(isinstance(item, Window) for item in given) else [given]
         for port, given in records.items()
@@ -187,7 +187,7 @@ class Bench:
     def flow(
         self, spec: TaskSpec, files: FileMaker | None = None, clock: Clock | None = None, before: Operator | None = None
     ) -> Flow:
-        """The program at work on a fresh copy. `before`: an operator whose port `output` leads to the input port in use."""
+        """Return the program as a flow on a fresh copy. `before`: an operator whose `output` leads to the tested input port."""
         program = loaded(self.program)
         if before is not None:
             sinks = tuple((NAME, port) for port in program.operators[0].inputs)
@@ -331,7 +331,7 @@ NAME = "operator"
 
 
 def _types(operator: Operator, records: Given) -> dict[str, Any]:
-    """The types of all ports: what the operator says of itself, else what the given records are."""
+    """Return the types of all ports: those that the operator declares, otherwise those of the records."""
     bindings = own_bindings(operator)
     for port, given in records.items():
         kinds = [_type_of(record) for record in _flat(given) if not _goes_as_batch(operator, port, record)]
@@ -341,7 +341,7 @@ def _types(operator: Operator, records: Given) -> dict[str, Any]:
 
 
 def _flat(given: Sequence[Any]) -> list[Any]:
-    """The records of all windows."""
+    """Return the records of all windows."""
     return [record for window in windows_of({"": given}) for record in window[""]]
 
 

@@ -99,7 +99,7 @@ class ReaderWindows:
         self.readers.decided(window, ended)
 
     def figures(self) -> ReaderFigures:
-        """The number of readers as the report of a run shows it."""
+        """Return the number of readers as the report of a run shows it."""
         return self.readers.figures()[self._name]
 
     def decided(self, window: int, assignment: ItemAssignment) -> WindowPlan:

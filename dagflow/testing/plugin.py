@@ -29,9 +29,9 @@ def pytest_runtest_makereport(
 
 @pytest.fixture(scope="session")
 def spark_session() -> Iterator[Any]:
-    """One small Spark session for all tests: two slots, tasks are tried four times, no UI.
+    """Yield one small Spark session for all tests: two slots, four attempts of each task, no UI.
 
-    What a test launches on Spark while this lives runs in it, and leaves it running.
+    Applications that a test launches on Spark meanwhile run in it, and leave it running.
     """
     from dagflow.spark.session import open_session
 

@@ -45,11 +45,11 @@ class CountedFiles:
     _lock: Lock = attrs.field(init=False, repr=False, factory=Lock)
 
     def open(self, path: str) -> Any:
-        """A reader of a file, whose reads are counted here."""
+        """Open a file, and count its reads."""
         return _CountedReader(file_system(path).open(path), self)
 
     def status(self, path: str) -> FileStatus:
-        """A file's length and time of modification."""
+        """Return a file's length and time of modification."""
         return file_system(path).status(path)
 
     def count(self, size: int) -> None:
@@ -96,7 +96,7 @@ def reader_of(
     in_batches: bool = False,
     block_of: Callable[[str, Any, Any], Any] | None = None,
 ) -> MakeReader:
-    r"""A `make_reader` of a block reader: what is proved is the code that reads, and claims, in a run.
+    r"""Return a `make_reader` of a block reader. It proves the code that reads and claims in a run.
 
     Args:
         reader: a `BlockReader`, or any operator with its `read_block`, `tracker_of` and `claimed_at`; it works on copies. The
@@ -105,10 +105,10 @@ def reader_of(
         in_batches: the port is asked for batches.
         block_of: makes the block of `(path, start, stop)`, for readers of anything but files.
 
-    What is claimed, and yielded as position, is in bytes of the file also where the positions of records are not (compressed).
-    Records are returned when those that were claimed at once have been handed on: four at first, then as many as their pace says,
-    which is made up here, so that every proof is the same. A reader that does not track its block (slices of fixed lengths) gives
-    nothing of it away in a run: all of it counts as claimed before its first record is returned.
+    Claims and yielded positions are in bytes of the file, also where the positions of records are not (compressed files).
+    Records are returned after all records of the same claim have been emitted: four at first, then as many as the pace allows.
+    The pace is fixed here, so that every proof is the same. Nothing can be stolen from a reader that does not track its block
+    (slices of fixed lengths): all of it counts as claimed before its first record is returned.
 
     >>> import pathlib, tempfile
     >>> from dagflow.ranges import OffsetRangeTracker
@@ -180,7 +180,7 @@ class _Read:
     last: tuple[int, int] | None = None  # of the record before: its split point, its position
 
     def records(self, block: Any, files: CountedFiles) -> Iterator[tuple[Any, bool, Any]]:
-        """The records that it reads of a block."""
+        """Yield the records that it reads of a block."""
         for port in map(self.reader.__getattribute__, self.ports):
             port.emit = port.emit_all = port.emit_batch = _nowhere
             port.is_connected = port.wants_batches = False
@@ -210,7 +210,7 @@ class _Read:
         self.take(map(_Row, batch["position"].to_pylist(), batch["record"].to_pylist()))
 
     def returned(self) -> Iterator[tuple[int, bool, Any]]:
-        """The emitted records, each with its split point."""
+        """Yield the emitted records, each with its split point."""
         found, self.found = self.found, []
         for at, position, record in found:
             again = self.last is not None and self.last[0] == at and self.last[1] != position
@@ -218,7 +218,7 @@ class _Read:
             yield at, not again and at not in self.tracker.within, record
 
     def claimed_at_once(self, found: list[tuple[int, bool, Any]]) -> Iterator[tuple[int, bool, Any]]:
-        """Records of a block from which nothing is stolen, as far as they belong to the range."""
+        """Yield the records in the range, of a block from which nothing is stolen."""
         points = [at for at, is_split_point, _ in found if is_split_point]
         granted = self.tracker.try_return_batch_at(points) if points else 0
         refused = points[granted] if granted < len(points) else None
@@ -244,4 +244,4 @@ class _Row:
 
 
 def _nowhere(what: object) -> None:
-    """A sink for the records of other ports."""
+    """Take the records of other ports."""

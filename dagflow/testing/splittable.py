@@ -132,7 +132,7 @@ class _Proof:
     # Reading
 
     def open(self, start: Any, stop: Any) -> tuple[Watched, Iterator[Found]]:
-        """A reader of a range, whose records are checked by law 1 as they come."""
+        """Open a reader of a range. Law 1 checks its records as they come."""
         watch = watched(self.make_tracker, start, stop, self.fail)
         return watch, self._checked(watch, f"[{start}, {stop})", start)
 
@@ -158,7 +158,7 @@ class _Proof:
             raise AssertionError(f"law 1, claims: {self.path}: while {where} was read: {error}") from error
 
     def read(self, start: Any, stop: Any) -> list[Found]:
-        """All of a range. Read once, then known."""
+        """Read all of a range, once; later calls return the same."""
         if (start, stop) not in self.known:
             if len(self.known) > 4096:
                 self.known.clear()
@@ -357,7 +357,7 @@ class _Proof:
     # What is tried, and what is said
 
     def places(self, count: int) -> list[Any]:
-        """The positions at which the whole range is cut: all if it is short, else records and random ones."""
+        """Return the positions at which to cut the whole range: all if it is short, otherwise records and random ones."""
         start, stop = self.bounds
         if isinstance(start, int) and stop - start <= ALL_CUTS_BELOW and count > 3:
             return list(range(start, stop + 1))
@@ -369,11 +369,11 @@ class _Proof:
         return sorted(place for place in found if start <= place and place != b"" and (stop == b"" or place <= stop))
 
     def times(self, count: int) -> int:
-        """The number of trials that read all records, where a short file gets `count`."""
+        """Return the number of trials that read all records, if a short file gets `count`."""
         return max(2, int(self.effort * min(count, MOST_RECORDS // (1 + len(self.whole)))))
 
     def after(self, position: Any) -> Any:
-        """The smallest position after one."""
+        """Return the smallest position after one."""
         return position + 1 if isinstance(position, int) else position + b"\0"
 
     def some(self, values: Any, count: int) -> Any:
@@ -410,7 +410,7 @@ def equal(one: Any, other: Any) -> bool:
 
 
 def difference(expected: list[Any], found: list[Any]) -> str:
-    """Lines that say which records were lost, came twice, or are new, near the first difference.
+    """Return lines that list the records that were lost, came twice, or are new, near the first difference.
 
     >>> print(difference(["a", "b", "c"], ["a", "a", "c"]))
     <BLANKLINE>

@@ -53,12 +53,12 @@ class FakeClock:
         self.slept: list[float] = []
 
     def now(self) -> float:
-        """Seconds since the epoch."""
+        """Return the seconds since the epoch."""
         with self._lock:
             return self._begin + self._passed
 
     def monotonic(self) -> float:
-        """Seconds since the clock was made."""
+        """Return the seconds since the clock was made."""
         with self._lock:
             return self._passed
 

@@ -46,7 +46,7 @@ class Watched:
         return f"{type(self.inner).__name__}({shown(self.inner.start_position)}, {shown(self.inner.stop_position)})"
 
     def wrong(self, what: str) -> NoReturn:
-        """The tracker breaks its rules."""
+        """Report that the tracker breaks its rules."""
         self.fail(LAW, f"{self._name} {what}")
 
     # Claims
@@ -95,7 +95,7 @@ class Watched:
         return self.look()
 
     def look(self) -> float:
-        """The fraction that is consumed: between 0 and 1, never less than before, 1 after a refused claim."""
+        """Check the consumed fraction: between 0 and 1, never less than before, 1 after a refused claim."""
         with self._lock:
             is_over, found = self._is_over, self.inner.fraction_consumed
             if not 0.0 <= found <= 1.0:
@@ -162,7 +162,7 @@ class Watched:
 
 
 def watched(make_tracker: Callable[[Any, Any], Any], start: Any, stop: Any, fail: Fail) -> Watched:
-    """The tracker of a range, watched."""
+    """Return the tracker of a range, watched."""
     made = Watched(make_tracker(start, stop), fail)
     end = OFFSET_INFINITY if stop is None else stop
     if (made.inner.start_position, made.inner.stop_position) != (start, end):
@@ -217,7 +217,7 @@ def has_fractions(tracker: RangeTracker[Any]) -> bool:
 
 
 def _check_fractions(watched: Watched) -> bool:
-    """Positions at fractions rise from the start to the stop. False: the range has no fractions."""
+    """Check that positions at fractions rise from the start to the stop. Return False if the range has no fractions."""
     inner = watched.inner
     last, stop = inner.start_position, inner.stop_position
     if not has_fractions(inner):
@@ -241,7 +241,7 @@ def _check_split_points(watched: Watched, claimed: int) -> None:
 
 
 def _check_copy(watched: Watched, point: Any) -> None:
-    """A copy is in the same state, and has a life of its own."""
+    """Check that a copy is in the same state, and independent."""
     inner = watched.inner
     twin = copy.copy(inner)
     state = inner.start_position, inner.stop_position, inner.fraction_consumed
