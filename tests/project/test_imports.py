@@ -56,3 +56,14 @@ def test_operators_import_arrow_and_numpy_at_the_top() -> None:
             if node not in tree.body and any(name.partition(".")[0] in ("pyarrow", "numpy") for name in names):
                 late.append(f"{path.relative_to(ROOT)}:{node.lineno}")  # type: ignore[attr-defined]
     assert late == []
+
+
+def test_a_run_without_spark_loads_no_pandas(tmp_path: Path) -> None:
+    """It takes half a second, in each worker process too. Many a function of pyarrow loads it by the way."""
+    (tmp_path / "a.csv").write_text("n,s,t\n1,x,2026-01-01\n2,,oops\n")
+    settings = {"input": str(tmp_path / "a.csv"), "output": str(tmp_path / "out"), "rejects": str(tmp_path / "rejects")}
+    loaded = loaded_after(
+        f"from dagflow import launch\nlaunch({str(ROOT / 'apps/csv_to_parquet')!r}, {settings!r}, runner='local')"
+    )
+    assert "pyarrow" in loaded
+    assert "pandas" not in loaded
