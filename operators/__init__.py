@@ -1,4 +1,4 @@
-"""The operator library: one operator a file, loaded when it is first used.
+"""The operator library: one operator per file, loaded when it is first used.
 
 The names are in `__init__.pyi`, where a new operator adds a line. Read in this order:
 

@@ -1,4 +1,4 @@
-"""The settings of a run: what every application can be told."""
+"""The settings of a run, which all applications have."""
 
 from __future__ import annotations
 

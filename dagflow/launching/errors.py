@@ -11,7 +11,7 @@ from dagflow.errors.frames import raised
 
 @error
 class ApplicationMissing(ConfigError):
-    """There is no such application."""
+    """The application does not exist."""
 
     spec: str
     reason: str
@@ -40,7 +40,7 @@ class ApplicationBroken(ConfigError):
         "error": "NameError: name 'Filer' is not defined",
         "frames": "  at app.py:12 in populate_dag",
     }
-    general_remedy = "mend the line that is named first"
+    general_remedy = "fix the line that is named first"
 
     @classmethod
     def of(cls, spec: str, error: BaseException, doing: str = "loading it") -> ApplicationBroken:

@@ -50,8 +50,8 @@ def launch(
         settings: an object of the application's Settings class, or a mapping of keys as for `-D`
             (`{"input": "logs", "operator.reader.max_readers": 8}`).
         runner: `spark` (default) or `local`: in this process, where breakpoints and the test's own objects work; with `slots=8`
-            in so many processes.
-        once: True: runs here until all input is read, and returns the ended run. False: goes on waiting for new input in the
+            in eight processes.
+        once: True: runs here until all input is read, and returns the ended run. False: keeps waiting for new input in the
             background until `run.stop()`.
         subscribers: are called with every event. What one raises ends the run; at the run's end it is a warning.
         clock: where the window loop takes time from.
@@ -216,7 +216,7 @@ class _Launch:
 
 
 def make_runner(built: LoadedApplication, plan: Plan) -> Runner:
-    """Make the runner that the settings name. Only here does Spark get loaded."""
+    """Make the runner that the settings name. Spark is imported only here."""
     run = built.run
     if run.runner == "local":
         return local_runner(run.slots or 1)

@@ -15,7 +15,7 @@ from dagflow.storage import explained
 def place_problems(built: LoadedApplication) -> tuple[DagflowError, ...]:
     """Find missing inputs, outputs in or equal to inputs, and output folders with files that no run wrote.
 
-    Operators whose own check refuses their properties are left out: what else is wrong with them would tell nothing.
+    Operators with invalid properties are left out: further errors would follow from these.
     """
     operators = {name: node.operator for name, node in built.expanded.operators.items() if _is_sound(node.operator)}
     folders = Folders.of_operators([*operators.values()], built.run.run_folder)

@@ -1,4 +1,4 @@
-"""A launched application: `launch(...)` gives it to its caller."""
+"""A launched application, as `launch(...)` returns it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The values in entries: frozen, with the names of RFC-014, and times in microseconds since the epoch (UTC).
 
-They hold what they are given; what must hold between the fields of an entry and of those before it is in `rules`. Every class
+They do not validate themselves: the rules for the fields of an entry and of earlier entries are in `rules`. Every class
 has `unknown`: fields that a newer dagflow wrote, kept when the value is written again.
 """
 
@@ -36,7 +36,7 @@ class OffsetInterval:
 
 @attrs.frozen(order=True)
 class EntryRef:
-    """Names one entry of a ledger for good: its number and its hash.
+    """A permanent reference to an entry of a ledger: its number and its hash.
 
     >>> str(EntryRef(7, "sha256:0123456789abcdef"))
     '7 (sha256:01234567…)'
@@ -122,12 +122,12 @@ class SourceState:
 
 @attrs.frozen
 class Txn:
-    """Who committed: what makes a repeated commit recognisable.
+    """The writer of a commit, by which a repeated commit is recognised.
 
     Attributes:
         app_id: the application, the same over restarts; two pipelines have two.
         window_id: the window of the application, from 0, ascending; a window's number always stands for the same plan.
-        attempt_id: of this try: how a writer knows its own entry after an answer that was lost.
+        attempt_id: the attempt, by which a writer recognises its own entry after a lost answer.
     """
 
     app_id: str
@@ -178,7 +178,7 @@ class InputSlice:
 
 @attrs.frozen(kw_only=True)
 class Seed:
-    """Begins a ledger: whose it is, and of which kind: `root` (fed from outside) or `derivative` (made of other datasets)."""
+    """Begins a ledger, with its dataset and its kind: `root` (from outside sources) or `derivative` (from other datasets)."""
 
     dataset_id: str
     dataset_kind: str = ROOT
@@ -232,14 +232,14 @@ class SetSource:
 
 @attrs.frozen(kw_only=True)
 class AddData:
-    """Progress of a root dataset. What it does not change it states again, so that the next one needs only this one.
+    """Progress of a root dataset. It repeats values that did not change, so that the next entry needs only this one.
 
     Attributes:
         prev_offset: end of the last slice that was not empty, also here where there is no data; absent before the first.
         prev_checkpoint: hash of the last data entry's checkpoint.
         new_watermark: stands on every entry once it was set, and never goes back.
         sources: the states of all sources, by name.
-        extra: for those who build upon the ledger; plain JSON without floats.
+        extra: for applications that build upon the ledger; plain JSON without floats.
     """
 
     txn: Txn
@@ -260,7 +260,7 @@ class AddData:
 
 @attrs.frozen(kw_only=True)
 class ExecuteQuery:
-    """Progress of a derivative dataset: which parts of its inputs were processed, and what came out. See `AddData`."""
+    """Progress of a derivative dataset: the processed parts of its inputs, and the result. See `AddData`."""
 
     txn: Txn
     inputs: tuple[InputSlice, ...]
@@ -280,7 +280,7 @@ class ExecuteQuery:
 
 @attrs.frozen
 class UnknownEvent:
-    """An event that a newer dagflow wrote: it can be read and passed on, and nothing is appended after it."""
+    """An event that a newer dagflow wrote: it can be read and copied, but nothing is appended after it."""
 
     kind: str
     unknown: Mapping[str, Any]
@@ -352,7 +352,7 @@ class LedgerEntry:
         system_time: when it was made, microseconds since the epoch; never before the entry before.
         event: what happened.
         carried: where to find what is in effect here.
-        format: version of the encoding.
+        format: the version of the encoding.
         hash: of its stored bytes; known of entries that were read or appended.
     """
 

@@ -38,7 +38,7 @@ _KEPT = "so may what earlier windows had brought: {names} continues from window 
 
 @attrs.frozen(kw_only=True)
 class SourceRecord:
-    """The record of which a row was made, as it stands in its source.
+    """The record from which a row was made, as it is in its source.
 
     Attributes:
         item: the work item (a block of a file, mostly) that it was in.
@@ -58,7 +58,7 @@ class SourceRecord:
 
 @attrs.frozen(kw_only=True)
 class Trace:
-    """The way of a row from its source.
+    """The path of a row from its source.
 
     Attributes:
         entry, file, row: the entry that committed it, the file that holds it, and which row of that it is (from 0).
@@ -106,7 +106,7 @@ class ApplicationLocator:
 
     Attributes:
         run_folder: where the run folder is now, if not where the dataset says.
-        application: what `dagflow launch` would be told, or a function `populate_dag`; None: what the run folder says.
+        application: the application as for `dagflow launch`, or a function `populate_dag`; None: what the run folder says.
         trust: without an `application`, the code that the run folder names may run.
         definitions, conf_files: settings, as for `-D` and `--conf`; with what the run folder says, `-D` adds to that.
     """
@@ -145,10 +145,10 @@ def trace(dataset: str, offset: int, *, exact: bool = False, locator: Applicatio
         offset: the row's number in the dataset, from 0.
         exact: runs the row's task again up to the row, record by record, to find the record that it was made of, and reads
             that again from the source; then once as a whole, to compare the file with the committed one (a remark tells if it
-            differs). Operators before the sink run; what they do outside of dagflow is done again.
+            differs). Operators before the sink run; their side effects are repeated.
         locator: how to find the application again; with `exact`, it names the application or trusts the run folder.
 
-    What stands in the way is in `problem` of the answer; raises only when there is no such row: NoSuchDataset, LedgerMissing,
+    The result has any obstacle in `problem`; raises only when there is no such row: NoSuchDataset, LedgerMissing,
     NoSuchEntry, LedgerDamaged.
     """
     folder = find_dataset(dataset)

@@ -1,4 +1,4 @@
-"""Plan views, reports and errors as text, pictures and JSON: pure functions, which walk no live object.
+"""Plan views, reports and errors as text, pictures and JSON: pure functions that never read live objects.
 
 Read in this order:
 

@@ -172,7 +172,7 @@ class WindowDone(Event):
 
 @attrs.frozen(kw_only=True)
 class TaskRetried(Event):
-    """The runner ran a task again, since an earlier attempt of it did not report. Its window goes on."""
+    """The runner ran a task again, since an earlier attempt of it did not report. Its window continues."""
 
     kind: ClassVar[str] = "task_retried"
     window: int
@@ -268,7 +268,7 @@ class EventStream:
             except Exception as error:  # noqa: BLE001  # user code
                 name = getattr(subscriber, "__qualname__", type(subscriber).__qualname__)
                 what = "".join(traceback.format_exception_only(error)).strip()
-                warnings.append(f"the subscriber {name} raised when it was told that the run has ended: {what}")
+                warnings.append(f"the subscriber {name} raised an exception at the end of the run: {what}")
         self._subscribers = heard
         return warnings
 

@@ -65,11 +65,11 @@ class ScalingPolicy(Protocol):
 
 @attrs.frozen
 class Steady:
-    """The default: one reader per waiting block, as far as there are slots. Rises at once, falls when half would be enough.
+    """The default: one reader per waiting block, up to the number of slots. Rises at once, falls when half would be enough.
 
     Blocks of more than 64 MiB count as several. There is at most one reader per slot if readers steal work from each other, else
     at most two. With dynamic allocation, readers have to be started first: beyond the first one, there is one for every 2.25
-    blocks. As long as the backlog varies by less than a factor of two, the number does not fall, so it does not flap.
+    blocks. As long as the backlog varies by less than a factor of two, the number does not fall, so it does not oscillate.
 
     >>> [Steady().readers(Load(backlog=n, grows=True)) for n in (0, 1, 2, 4, 5, 16, 100)]
     [1, 1, 2, 3, 3, 8, 45]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Format(ABC):
     """A file format: an attrs class whose fields are its options. `ScanReader(format=…)` reads it, `scan_table` without a run.
 
-    A subclass writes `make_reader`, and says with class attributes what it can do.
+    A subclass defines `make_reader`, and declares its abilities in class attributes.
     """
 
     cuts: ClassVar[Literal["any", "none"]] = "none"

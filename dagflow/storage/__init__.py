@@ -1,6 +1,6 @@
 """Files by URL, and publishing: create-if-absent, atomic, durable.
 
-Five doors: `file_system(url)` for files, `inside(folder, name)` for the paths that stored records give, `open_store(url)` for
+Entry points: `file_system(url)` for files, `inside(folder, name)` for the paths that stored records give, `open_store(url)` for
 records that are published once, `FolderLock` for one launch at a time, `explained` for errors that users can act upon.
 
 Read in this order:

@@ -1,4 +1,4 @@
-"""Publishing: a record appears under its name complete, once, and for good, or not at all.
+"""Publishing: a record appears under its name complete, once and permanently, or not at all.
 
 Commits need one operation only: create-if-absent. Of any number of writers of one name, exactly one wins, and all readers get its
 bytes. Records are never overwritten or renamed. The bytes of a record should say which attempt wrote them, so that a writer knows
@@ -18,7 +18,7 @@ from dagflow.storage.errors import BadRecordName, StoreRefused
 
 @runtime_checkable
 class Store(Protocol):
-    """Named records. Names are words joined by `/` (`plans/00000000000000000007`); no word is empty or begins with a dot.
+    """Named records. Names have parts joined by `/` (`plans/00000000000000000007`); no part is empty or begins with a dot.
 
     A name is not the folder of others (`plans` and `plans/7`): disks do not allow that.
     """
@@ -106,9 +106,9 @@ class MemoryStore:
 
 
 def probe(store: Store, *, racers: int = 4, rounds: int = 2) -> None:
-    """Check that a store publishes as it must, and leave nothing behind. Takes about 30 calls: once a launch.
+    """Check that a store publishes as it must, and leave nothing behind. Takes about 30 calls: once per launch.
 
-    Some stores ignore the condition "only if absent"; two calls in turn find that for sure. Others look first and write then;
+    Some stores ignore the condition "only if absent"; two calls in turn find that for sure. Others check first and write then;
     `racers` threads that publish one name at the same time, `rounds` times, are likely to find it.
 
     >>> probe(MemoryStore())

@@ -31,7 +31,7 @@ def run_dag(populate_dag: Any, settings: object = None, runner: str = "local", *
         runner: `local` (in this process, without a JVM) or `spark`.
         options: settings of the run: `max_windows`, `fresh`, `durability`…
 
-    Raises what ends the run. Unless told otherwise, nothing is synced to disk: tests pull no plugs.
+    Raises what ends the run. By default nothing is synced to disk: tests do not have to survive power cuts.
 
     >>> import pathlib, tempfile
     >>> from dagflow.testing import Collector
@@ -63,7 +63,7 @@ class Collector(Operator, Generic[T]):
     """A sink that keeps its records; `records` has them once their windows are decided. For tests, on both runners.
 
     Records of tasks lie in a folder of their own as long as the collector lives, and become visible with the window's decision:
-    a record of a failed or repeated task is never seen. It is a sink as any other, so it lives on this machine.
+    a record of a failed or repeated task is never seen. It writes to a local folder, so it works on one machine only.
 
     >>> from dagflow.testing import Collector, run_operator
     >>> seen = Collector[str]()

@@ -94,7 +94,7 @@ def run_operator(
     """Run one operator as a task does, without Spark, and return the records that it emitted, by output port.
 
     It works on a copy that was pickled, as in a run; it is set up and torn down, its fields are frozen; every record that goes in
-    and comes out is checked against its port's type. What sinks write stands in place at the end, as after a decided window.
+    and comes out is checked against its port's type. Files of sinks are in place at the end, as after a decided window.
 
     Args:
         operator: stays as it is: what runs is a copy.

@@ -1,4 +1,4 @@
-"""Operators that bring records together by key, or all of a window.
+"""Operators that aggregate records by key, or all records of a window.
 
 Read in this order:
 

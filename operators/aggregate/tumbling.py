@@ -47,7 +47,7 @@ class WindowValue(Generic[K, V]):
 
     Attributes:
         value: of `count` records or values.
-        firing: how often the key and window were emitted before: 0 the first time. Each one replaces those before it.
+        firing: how often the key and window were emitted before: 0 the first time. Each emission replaces the earlier ones.
     """
 
     key: K

@@ -23,12 +23,12 @@ from operators.problems import all_problems
 class DatasetInput(InputOperator):
     """Reads a dataset: exactly the rows that were committed after those that it has read before.
 
-    A dataset is the output folder of an application; what counts is its ledger, not what lies in the folder. A window takes as
-    many whole entries as fit, at least one, and emits the blocks of their files, for any reader. A run with `--once` takes what
-    is committed when it looks first; a continuous one looks again after each interval. The position is remembered over windows
-    and launches. Progress without rows (a watermark) makes a window without blocks.
+    A dataset is the output folder of an application. Only files that its ledger names are read. A window takes as
+    many whole entries as fit, at least one, and emits the blocks of their files, for any reader. A run with `--once` reads what
+    is committed when it first looks; a continuous one checks for more after each interval. The position is remembered over
+    windows and launches. Progress without rows (a watermark) makes a window without blocks.
 
-    What is made of datasets alone is a derived dataset: its ledger names the entries of its inputs.
+    An output made from datasets alone is a derived dataset: its ledger names the entries of its inputs.
 
     >>> import os, tempfile
     >>> from dagflow.ledger import Ledger, SchemaField, SetSchema, Txn, hash_bytes, schema_hash

@@ -1,4 +1,4 @@
-"""Finds files: at once, and again from time to time."""
+"""The scanner: finds files, once or at intervals."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ class TimeBasedDirectoryScanner:
 
 
 def inputs(files: Iterable[str]) -> list[str]:
-    """Return inputs as a scan needs them: absolute, since tasks may run in another folder, without doubles and last slashes.
+    """Return inputs as a scan needs them: absolute, since tasks may run in another folder, each once, no trailing slashes.
 
     >>> inputs(["/logs/", "/logs", "s3://bucket/logs/"])
     ['/logs', 's3://bucket/logs']

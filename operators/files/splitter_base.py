@@ -1,4 +1,4 @@
-"""The base of file splitters, and the splitter that is told which files to split."""
+"""The base of file splitters, and the splitter that gets its files from an input port."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from operators.problems import all_problems
 class AbstractFileSplitter(Operator):
     """Cuts files into blocks without opening them; runs on the driver.
 
-    Subclasses say which files: `get_file_info` returns the next one. The metadata of a file is emitted first, then that of its
+    Subclasses choose the files: `get_file_info` returns the next one. The metadata of a file is emitted first, then that of its
     blocks, which are made when they are emitted: a file may have any number. When a window is full, the rest of the file waits
     for the next one. Blocks have ids `0, 1, 2, …` over the whole run; a file that is split again gets new ones.
 
@@ -252,14 +252,14 @@ def relative_path(info: FileInfo) -> str:
 
 
 class AtHand:
-    """The work of a splitter, between windows too. It need not survive a restart."""
+    """The pending work of a splitter, also between windows. It need not survive a restart."""
 
     status: FileStatus | None = None
 
 
 @attrs.define(slots=False)
 class FileSplitterBase(AbstractFileSplitter):
-    """Cuts the files into blocks that it is told of on its port `input`.
+    """Cuts the files that arrive on its port `input` into blocks.
 
     What exceeds a window waits, and is emitted when the next windows begin.
 

@@ -29,7 +29,7 @@ MOST_WARNINGS = 10  # of files that are read again, in a launch; all are counted
 
 @attrs.frozen
 class ScannedFileInfo(FileInfo):
-    """A file that a scan found, with what the scan saw of it."""
+    """A file that a scan found, with its facts at that time."""
 
     status: FileStatus
 

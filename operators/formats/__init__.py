@@ -1,4 +1,4 @@
-"""File formats for ScanReader, one format a file. Their base is `dagflow.scan.Format`.
+"""File formats for ScanReader, one per file. Their base is `dagflow.scan.Format`.
 
 Read in this order:
 

@@ -44,9 +44,9 @@ class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
     The model is Malhar's AbstractBlockReader (https://github.com/apache/apex-malhar, com.datatorrent.lib.io.block). It knows
     no files: a block is anything with a `block_id`, and a `previous_block_id` where blocks share a stream with their
     successors. R, B and S are the types of records, of blocks and of streams. A subclass opens the stream of a block
-    (`setup_stream`), `reader_context` finds the records in it, and `convert_to_record` makes the values to emit of their bytes.
+    (`setup_stream`), `reader_context` finds the records in it, and `convert_to_record` turns their bytes into values to emit.
 
-    In a task, a `BlockLoop` reads the blocks. It holds the open stream, and the claims on what other readers may take over.
+    In a task, a `BlockLoop` reads the blocks. It holds the open stream, and claims records that other readers could steal.
 
     Args:
         convert_to_record: a function of a record's bytes, None drops the record; or override the method of that name.

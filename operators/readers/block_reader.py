@@ -36,7 +36,7 @@ class BlockReader(AbstractFSBlockReader[R], Generic[R]):
 
     `convert_to_record` makes records of another type of each line's bytes; other `reader_context`s find other records.
 
-    Compressed files are decompressed: gzip, bzip2, xz and zstd, told by their first bytes, not by their names. BGZF (what
+    Compressed files are decompressed: gzip, bzip2, xz and zstd, recognised by their first bytes, not by their names. BGZF (what
     `bgzip` writes) is read by blocks like plain text; of any other compressed file the first block has all records, and its
     other blocks, if the splitter made any, have none (counter `blocks_unsplittable`). See DecompressingContext for positions.
 

@@ -43,7 +43,7 @@ from operators.readers.scaled_reader import ScaledReader
 
 
 def to_columns(value: Sequence[str] | None) -> tuple[str, ...] | None:
-    """Return the columns that were asked for as a tuple; None: all."""
+    """Return the requested columns as a tuple; None: all."""
     if isinstance(value, str):
         raise TypeError(f"columns is the text {value!r}, but must be a list of names: [{value!r}]")
     return None if value is None else tuple(value)
@@ -72,7 +72,7 @@ T = TypeVar("T", default=Any)
 class ScanReader(ReadsPlannedFiles, ScaledReader, Generic[T]):
     r"""Reads blocks of files of a format (CSV, JSON lines, Parquet…) and emits batches of their columns.
 
-    The columns and their types are agreed on before the first window, from a look at some of the files, and stay: see
+    The columns and their types are settled before the first window, from a sample of the files, and then stay the same: see
     docs/explanation/scans.md. `ScanReader[Trip](…)` reads the fields of the attrs class `Trip`, and no others, as columns of
     their types: operators behind it get `Trip`s, or batches of them.
 

@@ -1,4 +1,4 @@
-"""Console: prints records, for trials."""
+"""Console: prints records, for debugging."""
 
 from __future__ import annotations
 

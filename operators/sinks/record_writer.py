@@ -25,11 +25,11 @@ class RecordWriter(FileSink, Generic[T]):
 
     Strings are encoded, bytes are written as they are; of a `ReaderRecord`, the record is written. For other records override
     `get_bytes_for_tuple`. To choose the file of a record, override `get_file_name`, which may name sub-folders; records without a
-    file name are dropped, and counted as `dropped`. `FileSink` explains names and full files.
+    file name are dropped, and counted as `dropped`. `FileSink` explains file names and the limits of files.
 
     Args:
         per_block: whether each block gets a file, named by its id in hexadecimal (as in Malhar), or `ID-START` for a part that
-            another reader took over.
+            another reader stole.
         terminator: the text that ends every record; "" for none.
         encoding: of strings. Encodings that begin with a byte-order mark are refused.
         max_open_files: the most files that a task keeps open. The least recently used is closed, and appended to later. There are

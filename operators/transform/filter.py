@@ -25,8 +25,8 @@ class Filter(Operator, Generic[T]):
             times as fast. The column of a bare type is `value`; a `ReaderRecord` has `block_id`, `position` and `record`.
             A record is dropped where the expression is null.
 
-    Write `Filter[int](lambda …)` to tell type checkers the argument of a lambda. Raises ExpressionRefused for an expression that
-    names an unknown column, or is not of booleans.
+    Write `Filter[int](lambda …)` to declare the argument type of a lambda for type checkers. Raises ExpressionRefused
+    for an expression that names an unknown column, or does not return booleans.
 
     >>> import pyarrow.compute as pc
     >>> from dagflow.testing import run_operator

@@ -29,7 +29,8 @@ class Sample(Operator, Generic[T]):
 
     A record is kept or dropped by a hash of its content and `seed`. Its neighbours, the blocks of files and the number of
     partitions make no difference. Equal records are kept or dropped together. The content of a `ReaderRecord` includes its
-    position, so equal lines of a file may part. An integer and an equal float have the same content.
+    position, so one of two equal lines of a file may be kept, and the other dropped. An integer and an equal
+    float have the same content.
 
     Args:
         fraction: the part of the records, from 0 to 1.

@@ -78,7 +78,7 @@ def test_a_subscriber_that_raises_at_the_end_hides_nothing(tmp_path: Path, refus
     assert run.report.status == ("failed" if refuses else "done")
     assert [event.kind for event in heard[-2:]] == ["run_ended", "warned"]
     (warning,) = run.report.warnings
-    assert warning.endswith("trip raised when it was told that the run has ended: LookupError: my own mistake")
+    assert warning.endswith("trip raised an exception at the end of the run: LookupError: my own mistake")
 
 
 class Refusing(RecordWriter[object]):

@@ -1,4 +1,4 @@
-"""A task's view of the other tasks of its stage: their logs, and the gauges in which they tell how much is left."""
+"""A task's view of the other tasks of its stage: their logs, and the gauges that show how much work they have left."""
 
 from __future__ import annotations
 

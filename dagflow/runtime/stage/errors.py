@@ -34,7 +34,7 @@ class OperatorFailed(RunError):
         "record": "'x'",
         "frames": "  at app.py:12 in process: return int(record)",
     }
-    general_remedy = "mend the line that is named and launch again, which resumes with this window; or let such records be skipped: -D operator.NAME.on_error=skip. Exceptions of operators are not retried"
+    general_remedy = "fix the line that is named and launch again, which resumes with this window; or let such records be skipped: -D operator.NAME.on_error=skip. Exceptions of operators are not retried"
 
     def message(self) -> str:
         lines = [f"operator {self.operator!r} failed in {self.doing}: {self.error}"]

@@ -1,6 +1,6 @@
-"""A small file that tells which record a task works on. It outlives the process, so a record that kills its worker is found.
+"""A small file that names the record a task works on. It outlives the process, so a record that kills its worker is found.
 
-A record may end the process that works on it: by `os._exit`, a crash in native code, all memory. No report tells of that. So
+A record may end the process that works on it: by `os._exit`, a crash in native code, all memory. No report mentions that. So
 tasks that run again write down where they are before each portion of records that a reader hands on; and the one after, in
 the portion where its predecessor died, before each record. First attempts write nothing: it would cost each task a file.
 """

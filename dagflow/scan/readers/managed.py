@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @attrs.define(eq=False, kw_only=True)
 class SchemaNegotiator:
-    """The argument of a reader's `open`: it tells the reader what to load, and takes the columns that the reader has.
+    """The argument of a reader's `open`: it has the requested columns, and accepts those of the reader.
 
-    A reader either declares its columns before it reads (`set_table_schema`: "early schema"), or the loader learns them from the
+    A reader either declares its columns before it reads (`set_table_schema`: "early schema"), or the loader infers them from the
     rows ("late schema"). Then the reader gets its loader: `build()`, once.
 
     Attributes:
