@@ -53,8 +53,8 @@ def launch(
             in eight processes.
         once: True: runs here until all input is read, and returns the ended run. False: keeps waiting for new input in the
             background until `run.stop()`.
-        subscribers: are called with every event. What one raises ends the run; at the run's end it is a warning.
-        clock: where the window loop takes time from.
+        subscribers: are called with every event. An exception in one ends the run; at the run's end it is only a warning.
+        clock: the source of time for the window loop.
         options: settings of the run: `window`, `max_windows`, `master`, `durability`, `fresh`…
 
     Raises:

@@ -72,7 +72,7 @@ class Ledger(LedgerReader):
     def open(cls, place: str | Store, *, clock: Callable[[], float] = time.time, durable: bool = True) -> Ledger:
         """Return the ledger of a dataset's folder (path or URL), or in a store; it need not exist yet. Nothing is read yet.
 
-        `clock`: seconds since the epoch. `durable`: entries survive a power cut. In a bare store, files are not looked at.
+        `clock`: seconds since the epoch. `durable`: entries survive a power cut. In a bare store, files are not checked.
         Raises StoreRefused where entries cannot be published.
         """
         if not isinstance(place, str):
@@ -113,8 +113,8 @@ class Ledger(LedgerReader):
     def append(self, event: Event, *, expecting: EntryRef | None = ANY) -> LedgerEntry:
         """Publish the next entry, and return it once it is durable.
 
-        A data event whose window is committed already is not written again: the entry that did is returned. When another writer
-        was faster, the event is written after its entry if it rests on nothing that changed, and refused (HeadMoved) otherwise.
+        A data event whose window is already committed is not written again: the existing entry is returned. When another writer
+        was faster, the event is written after its entry if it depends on nothing that changed, and refused (HeadMoved) otherwise.
 
         Args:
             event: the event; `resume().add_data(…)` and `execute_query(…)` make events that carry all they must.

@@ -81,7 +81,7 @@ class Stage:
 
 @attrs.frozen(kw_only=True)
 class Plan:
-    """All that the runners need to know of an application. Between two steps, what later steps decide is empty.
+    """Everything that runners need to know about an application. Fields that later steps fill are empty until then.
 
     Attributes:
         dag: the checked DAG, with the operators that the planner has added.

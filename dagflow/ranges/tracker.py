@@ -26,7 +26,7 @@ P = TypeVar("P", bound=Ordered)
 
 @runtime_checkable
 class RangeTracker(Protocol[P]):
-    """The decision which records belong to a range [start, stop) that is being read, as in Apache Beam. Thread-safe.
+    """Decides which records belong to a range [start, stop) while it is read, as in Apache Beam. Thread-safe.
 
     A *split point* is a record at which a range can begin: its position is the largest A such that reading [A, …) returns it
     first. Positions of split points are unique, those of other records never decrease. *Consumed* is every position up to that of
@@ -78,7 +78,7 @@ class RangeTracker(Protocol[P]):
     def try_return_batch_at(self, split_points: Sequence[P]) -> int:
         """Claim the next split points at once; return how many of them the reader may return.
 
-        They must be sorted; only the first and the last are looked at, and all up to the last are consumed from now on. A batch
+        They must be sorted; only the first and the last are checked, and all up to the last are consumed from now on. A batch
         that straddles the stop is cut there: the split points before the stop belong to the range and are consumed, the others
         do not, and the range is at its end, as after a refused claim. So any answer less than `len(split_points)` is the end.
         An empty batch claims nothing. Claimed records cannot be stolen, so a batch should not be large.

@@ -19,7 +19,7 @@ def _frozen(keys: Iterable[int]) -> frozenset[int]:
 
 @attrs.frozen
 class PartitionKeys:
-    """The keys that a partition owns: it gets the records of which `hash & mask` is one of `keys`.
+    """The keys that a partition owns: it gets the records whose `hash & mask` is one of `keys`.
 
     The hash of a record is that of its key.
 
@@ -53,7 +53,7 @@ class Partition:
     """One of n parallel copies of an operator.
 
     Attributes:
-        operator: the operator as it stands in the DAG; tasks make their copies from it.
+        operator: the operator of the DAG; tasks make their copies from it.
         stats: the newest figures of the partition.
         counters: its counters, merged with those of the partitions that it has replaced.
         keys: the keys that it owns, by the name of an input port that has a `partition_by`. If no partition has any, each one

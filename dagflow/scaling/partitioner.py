@@ -21,7 +21,7 @@ class PartitioningContext:
         slots: how many tasks can work at once; None: not known.
         grows: whether Spark adds slots for waiting tasks (dynamic allocation).
         shares: readers steal work from each other within a window (rebalancing).
-        clock: where time comes from.
+        clock: the source of time.
         input_ports: the operator's connected input ports that have a key (`partition_by`), whose keys may be assigned.
     """
 
@@ -34,7 +34,7 @@ class PartitioningContext:
 
 @runtime_checkable
 class Partitioner(Protocol):
-    """The decision how many partitions an operator has. An operator may be its own; the attribute `partitioner` replaces it.
+    """Decides how many partitions an operator has. An operator may be its own; the attribute `partitioner` replaces it.
 
     `define_partitions` is called before the first window, with one partition or with those that the launch before had, and again
     whenever a `StatsListener` (the same object, if it is one) has asked for it.
@@ -50,7 +50,7 @@ class StatsListener(Protocol):
     """A listener that gets the figures of each partition before every window, and says whether the number should change."""
 
     def process_stats(self, stats: OperatorStats | Sequence[OperatorStats]) -> Response:
-        """Take the figures of one partition, or of all at once."""
+        """Process the stats of one partition, or of all at once."""
         ...
 
 

@@ -36,8 +36,8 @@ def check_operator(
 
     Whatever the records, a list of none included:
 
-    1. *It travels*: a copy that was pickled does the same, and its properties are unchanged afterwards.
-    2. *It forgets*: what comes out of a window does not depend on the windows before (unless it declares `State`).
+    1. *It pickles*: an unpickled copy does the same, and its properties are unchanged afterwards.
+    2. *It forgets*: the output of a window does not depend on the windows before (unless it declares `State`).
     3. *Forms agree*: records, streams and batches, as many of these as it handles, give the same output and the same files.
     4. *Chunks do not matter*: however a window's records are split, the output is the same, and so it is when the operator before
        emits some of them in `begin_window()` and some in `end_window()`.

@@ -45,7 +45,7 @@ def assert_reader_is_splittable(
     effort: float = 1.0,
     seed: int = 0,
 ) -> None:
-    r"""Assert that a reader returns the same records however its range is cut, also while it is read (Beam: SourceTestUtils).
+    r"""Assert that a reader returns the same records wherever its range is cut, also while it is read (Beam: SourceTestUtils).
 
     The laws, tried in this order:
 
@@ -395,7 +395,7 @@ class _Proof:
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Return whether two values are the same: also where `==` says no, as for NaN, or does not answer, as for arrays."""
+    """Return whether two values are the same, also if `==` is false, as for NaN, or not a boolean, as for arrays."""
     try:
         if bool(one == other):
             return True

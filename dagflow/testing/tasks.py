@@ -1,4 +1,4 @@
-"""One operator at work in a task, step by step, and what it works with: a clock, and files in memory."""
+"""One operator in a task, step by step, with a clock and with files in memory."""
 
 from __future__ import annotations
 
@@ -179,14 +179,14 @@ def _count_calls(port: OutputPort[Any], outlet: Outlet, chunks: list[tuple[str, 
 class OperatorTask:
     r"""One operator at work in a task, fed step by step. A context manager.
 
-    Prefer `run_operator`, which runs whole windows on a copy. This is for tests that look in between: at the operator's own
-    attributes, at its files before the window ends, at how much it emits at once. It works on the operator itself, which must not
+    Prefer `run_operator`, which runs whole windows on a copy. This is for tests that inspect it between steps: the operator's own
+    attributes, its files before the window ends, the size of what it emits. It works on the operator itself, which must not
     be used again afterwards. A window begins with the first records, and ends with `end_window()` or with the context. What
     sinks write stays in memory.
 
     Args:
         operator: what is tested.
-        in_batches: True: what follows asks for batches, so the operator may emit them.
+        in_batches: True: the operators downstream accept batches, so it may emit them.
         name: the operator's name in its errors and files.
         window: the number of the first window.
         partition: which of how many copies the operator is told to be.

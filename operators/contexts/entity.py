@@ -48,7 +48,7 @@ class ReaderContext(ABC):
     both. The context never closes the stream. It does not claim positions either: the reader does.
 
     `block` has `start` and `stop` (bytes, half-open) and may have `file_path` and `file_length`.
-    A subclass that overrides only `next` is read by `next`, so that its override counts.
+    A subclass that overrides only `next` is read by `next`, so that its override is used.
     """
 
     cuts: ClassVar[Literal["any", "fixed"]] = "any"
@@ -106,7 +106,7 @@ class ReaderContext(ABC):
 
 @attrs.define
 class PieceReaderContext(ReaderContext):
-    """The base of contexts that find their records a piece at a time: they write `next_piece`, `next` comes from it."""
+    """The base of contexts that find their records a piece at a time: they define `next_piece`, from which `next` follows."""
 
     _entities: Iterator[Entity] = attrs.field(init=False, eq=False, repr=False, factory=lambda: iter(()))
 

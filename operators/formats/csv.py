@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def to_delimiter(value: Any) -> Any:
-    r"""Return the delimiter, with a tab for the two characters `\t`, which is what a shell passes on.
+    r"""Return the delimiter, with a tab for the two characters `\t`, as a shell passes them.
 
     >>> to_delimiter(r"\t"), to_delimiter("||")
     ('\t', '||')
@@ -27,7 +27,7 @@ def to_delimiter(value: Any) -> Any:
 
 
 def to_nulls(value: Any) -> tuple[str, ...]:
-    """Return the texts for null as a tuple."""
+    """Return the strings for null as a tuple."""
     return texts("nulls", value)
 
 
@@ -36,8 +36,8 @@ class CsvFormat(Format):
     r"""Delimited text with a header or without: CSV, TSV and their relatives (RFC 4180).
 
     Files can be cut at any byte, also within quotes, and are read in parallel. `operators.formats.delimited.dialect.Dialect`
-    defines records and fields. `docs/reference/csv.md` explains how readers find records after a cut, and lists everything that
-    can be wrong with a file. Compressed files are recognised by their first bytes, and each is read as a whole.
+    defines records and fields. `docs/reference/csv.md` explains how readers find records after a cut, and lists all errors
+    in files. Compressed files are recognised by their first bytes, and each is read as a whole.
 
     Args:
         header: whether the first record names the columns (by Apache Drill's rules: `column_names`). Without a header and a

@@ -100,7 +100,7 @@ def _first_lines(stream: BinaryReader, path: str, length: int) -> bytes:
 
 @attrs.define(eq=False)
 class JsonLinesReader(LinesReader):
-    """Reads the lines of a block: with pyarrow's parser where all is well, else line by line, with the same result."""
+    """Reads the lines of a block: with pyarrow's parser where it can, else line by line, with the same result."""
 
     piece_bytes: ClassVar[int] = PIECE_BYTES
 
@@ -174,7 +174,7 @@ def _filled(piece: Piece) -> NDArray[np.int64] | None:
 
 
 def compiled_parser(types: dict[str, pa.DataType], is_open: bool) -> Parser | None:
-    """Return the parser of `dagflow-native`, if it is installed and knows the types; it answers None as `fast_parser` does."""
+    """Return the parser of `dagflow-native`, if it is installed and knows the types; it returns None as `fast_parser` does."""
     from operators.formats.native import json_parser
 
     parse_lines = json_parser({name: parsed_as(kind) for name, kind in types.items()}, skips_others=not is_open)

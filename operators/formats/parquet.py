@@ -48,7 +48,7 @@ class ParquetFormat(Format):
 
     Timestamps of the old type INT96 are read to the microsecond, as in Spark.
 
-    Raises NotOfFormat, FileCutShort, FileDamaged and FormatUnsupported, which name file and byte, ValueMisfit.
+    Raises NotOfFormat, FileCutShort, FileDamaged and FormatUnsupported, which name file and byte, and ValueMisfit.
 
     >>> import pathlib, tempfile, pyarrow as pa, pyarrow.parquet as pq
     >>> from dagflow.testing import scan_table

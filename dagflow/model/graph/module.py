@@ -19,8 +19,8 @@ class Module(Component):
     """The base of all modules: operators that are used together, as one unit with settings and ports.
 
     Subclasses are attrs classes, whose fields are their settings. `populate_dag(dag)` adds operators (or further modules) to a
-    DAG of its own and says which of their ports stand behind the proxy ports. When an application runs, nothing of the module
-    is left: its operators are called `MODULE.OPERATOR`, in plans, pictures, reports, errors and configuration.
+    DAG of its own and binds its proxy ports to ports inside. When an application runs, the module itself is
+    gone: its operators are called `MODULE.OPERATOR`, in plans, pictures, reports, errors and configuration.
 
     >>> import attrs
     >>> from dagflow import DAG, Module, ProxyInputPort, ProxyOutputPort

@@ -100,7 +100,7 @@ class Operator(Component, Keyed, Stateful, SchemaAware, ReadsFiles, WritesFiles)
         return frozenset({"batch" if handled == "batch" else "record"})
 
     def setup(self, context: OperatorContext) -> None:
-        """Make what cannot travel, such as connections and buffers. Called once, before the first window."""
+        """Create whatever cannot be pickled, such as connections and buffers. Called once, before the first window."""
 
     def begin_window(self, window: int) -> None:
         """Begin a window, before its first record. May emit: the operators downstream have begun the window by then."""
@@ -143,7 +143,7 @@ class InputOperator(Operator):
         return type(self).watermark is not InputOperator.watermark
 
     def watermark(self) -> int | None:
-        """Return the event time up to which all records have come, in microseconds since the epoch; None while unknown.
+        """Return the event time up to which all records have arrived, in microseconds since the epoch; None while unknown.
 
         Called after each window has been filled. A watermark never goes back: a smaller one than before is ignored. A window in
         which it has advanced is run even without records.

@@ -268,7 +268,7 @@ class OperatorContext:
         return self.part is None or self.part.completes
 
     def flush(self) -> None:
-        """Hand on the records that this operator has emitted. Readers that track an item call it before they claim more."""
+        """Pass on the records that this operator has emitted. Readers that track an item call it before they claim more."""
         if self.services.stealable is not None:
             self.services.stealable.check()
         if self.services.on_flush is not None:
@@ -288,9 +288,9 @@ class OperatorContext:
         return RecordOrigin(self.services.cursor.path, self.services.cursor.position, self.services.cursor.sender)
 
     def blame(self, error: BaseException, record: Any, place: RecordOrigin) -> None:
-        """Name the record that the next exception is about. For operators that handle records later than they came.
+        """Name the record that caused the next exception. For operators that process records later than they arrive.
 
-        Error messages name the record and its origin, the `place` when it came. Handlers need not call this: the framework knows
+        Error messages name the record and its origin, its `place` on arrival. Handlers need not call this: the framework knows
         their record.
         """
         self.services.cursor.blame = BlamedRecord(error, record, place)
@@ -304,7 +304,7 @@ class OperatorContext:
         return iter(records) if crash_marker is None else crash_marker.each(self.services.cursor.path, positions, records)
 
     def note(self, text: str) -> None:
-        """Keep a line for the driver. `show(lines, window)` of the operator gets it once the window is decided."""
+        """Send a line to the driver. `show(lines, window)` of the operator gets it once the window is decided."""
         self.signals.notes.append(text)
 
     def warn(self, text: str) -> None:

@@ -107,13 +107,13 @@ class WritesFiles:
         return [("value", "binary")]
 
     def written_format(self) -> dict[str, Any]:
-        """Return the format of the files, unless their names tell it. See `SetSchema.written` of `dagflow.ledger`."""
+        """Return the format of the files, if their names do not show it. See `SetSchema.written` of `dagflow.ledger`."""
         return {}
 
 
 @runtime_checkable
 class EmitsItems(Protocol):
-    """An operator on the driver that emits without being given a record: an input operator, or a splitter behind one."""
+    """An operator on the driver that emits without an input record: an input operator, or a splitter behind one."""
 
     def emit_tuples(self) -> None:
         """Emit some records, or none when there are none now."""
@@ -179,7 +179,7 @@ class NamesFile(Protocol):
 
 @runtime_checkable
 class FollowsBlock(Protocol):
-    """A work item that may be read on the stream of the one before it, where one reader gets both."""
+    """A work item that may be read on the stream of the one before it, if one reader gets both."""
 
     previous_block_id: Any
     """The `block_id` of that item; -1 for none."""

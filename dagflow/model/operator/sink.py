@@ -15,7 +15,7 @@ class StagedWindow:
 
     Attributes:
         application: the identity of the application on its run folder, the same in all launches. `--fresh` begins another one.
-        number: of the window. `(application, number)` is what a sink remembers of what it has published.
+        number: of the window. A sink remembers `(application, number)` for the windows that it has published.
         staged: what `stage` returned in the tasks that count, in their order. What other attempts have staged is not in it.
     """
 
@@ -26,7 +26,7 @@ class StagedWindow:
 
 @runtime_checkable
 class PublishesWindows(Protocol):
-    """The driver's half of a sink. Directories of files are one, every `Sink` is another."""
+    """The driver's half of a sink: of directories of files, and of every `Sink`."""
 
     def publish(self, window: StagedWindow) -> None:
         """Make visible what has been staged for a window."""
@@ -73,7 +73,7 @@ class Sink(Operator):
         raise NotImplementedError(f"{type(self).__name__} does not know what it has published: override is_published(window)")
 
     def sweep(self, window: StagedWindow) -> None:
-        """Remove what tasks have staged for windows before this one: it is published, or was left by attempts that do not count.
+        """Remove what tasks have staged for earlier windows, which are published, and what attempts that do not count have left.
 
         Called on the driver's instance after each published window.
         """

@@ -58,7 +58,7 @@ class StateField(Generic[V]):
 
 
 class WindowState(StateField[V]):
-    """A value within this task's window: begins anew in every window, in every task.
+    """A value within one window of one task: it starts from its default in every window and task.
 
     >>> from dagflow import Operator, WindowState
     >>> class Numbered(Operator):
@@ -73,10 +73,11 @@ class State(StateField[V]):
 
     Plain data: None, bool, int, float, str, bytes, and lists, tuples, string-keyed dicts and attrs classes of these.
 
-    An operator on the driver (an input operator, and what follows up to the first partitioned one) has one value. One that runs
-    in tasks has one in each partition, and says by `merge` how several become one, since the number of partitions changes from
-    window to window: a function of the list of their values, in the partitions' order, such as `sum` or `max`. With m partitions
-    before and n now, partition p begins with the values of the partitions q with `q % n == p`, or anew when there are none.
+    An operator on the driver (an input operator, and the operators up to the first partitioned one) has one value. An operator in
+    tasks has one in each partition. Since the number of partitions changes from window to window, it needs a `merge`: a function
+    that makes one value of a list of values, in the order of their partitions, such as `sum` or `max`. With m partitions before
+    and n now, partition p begins with the merged values of the partitions q with `q % n == p`, or with the default when there
+    are none.
 
     >>> from dagflow import Operator, State
     >>> class Counted(Operator):

@@ -1,4 +1,4 @@
-"""The policy of stealing: if an idle task steals, from which one, how much; why nothing was stolen. Pure functions of figures."""
+"""The stealing policy: if an idle task steals, from which task, and how much; why nothing was stolen. Pure functions."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ def is_worth(remaining: float, cost: float = STEAL_COST) -> bool:
 def choose(readers: Sequence[Peer], *, room: int, idle: float, is_wanted: bool = False, cost: float = STEAL_COST) -> Choice:
     """Choose the next step of a reader that has been idle for so many seconds.
 
-    It asks the reader with most left, and never twice during one record, since the answer would be the same. It does not keep its
-    slot while a reader of its window waits for one. If nothing is worth stealing it waits a little, as estimates may be wrong,
-    unless its slot is wanted or nothing can be split.
+    It asks the reader with the most work left, and never twice during one record, since the answer would be the same. It
+    gives up its slot if a reader of its window waits for one. If nothing is worth stealing it waits a little, as estimates may
+    be wrong, unless its slot is wanted or nothing can be split.
 
     `room`: how many slots the readers of the window have for themselves; `is_wanted`: tasks of another window or stage wait for
     slots; `cost`: seconds that a steal takes.
@@ -144,7 +144,7 @@ def remaining(item: ItemInProgress | None, queue: ItemQueue, throughput: Through
 
 @attrs.frozen
 class StolenParts:
-    """The parts that a steal moves, and their weight; their former owner reads nothing of them any more."""
+    """The parts that a steal moves, and their weight; their former owner no longer reads them."""
 
     parts: tuple[Part, ...]
     size: int

@@ -1,6 +1,6 @@
 """The table of everything that a run leaves in its run folder and beside its outputs.
 
-Each kind of record is a `Kind` in `KINDS`: its name, who writes it, whether it is synced and sealed, and when it is removed.
+Each kind of record is a `Kind` in `KINDS`: its name, its writer, whether it is synced and sealed, and when it is removed.
 Sweeping, starting over, verifying and the table in the documentation follow from these. CONTRIBUTING.md says how to add one.
 Names of records are made here; those of states, ledgers and locks in the packages that know how to read them.
 

@@ -115,10 +115,10 @@ def _report(flow: Flow, spec: TaskSpec, files: AttemptFiles, **more: Any) -> Tas
 
 @contextlib.contextmanager
 def few_collections() -> Iterator[None]:
-    """While this lasts, Python looks for garbage in cycles a hundred times less often.
+    """A context in which Python collects cyclic garbage a hundred times less often.
 
-    Readers make thousands of tuples for each piece, which die by themselves: with the default thresholds the collector goes
-    through them again and again, which doubles the cost of a record (260 ns against 139 for making one).
+    Readers make thousands of tuples for each piece, which reference counting frees: with the default thresholds the collector
+    scans them again and again, which doubles the cost of a record (260 ns against 139 for making one).
     """
     before = gc.get_threshold()
     gc.set_threshold(200_000, 20, 100)

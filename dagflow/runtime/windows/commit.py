@@ -1,4 +1,4 @@
-"""From reports to a decision, and what follows from it: final names, `committed`, cleaning up. All of it may be done again."""
+"""From reports to a decision, and roll forward: final names, `committed`, cleaning up. Each step may be repeated."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def _finish(log: WindowLog, decision: Decision) -> None:
 
 
 def sweep(log: WindowLog, windows: Collection[int], folders: Iterable[str]) -> None:
-    """Remove reports and attempt files of windows that are done, also what zombies have left there since."""
+    """Remove reports and attempt files of finished windows, including those that zombie attempts have left since."""
     log.forget(windows)
     sweep_staging(folders, windows)
 

@@ -70,9 +70,9 @@ class WindowLoop:
 
     Args:
         launch: a name that no other launch on this run folder has.
-        launched: what the run folder keeps of it, if it has windows.
+        launched: the record of the launch in the run folder, written if it has windows.
         before: the loop of the same launch that this one takes over from.
-        stopping: asked often; once it says by whom the run is stopped, the loop gives up what runs and raises Interrupted.
+        stopping: called often; once it returns the source of a stop, the loop abandons running windows and raises Interrupted.
     """
 
     def __init__(
