@@ -230,7 +230,10 @@ class ConflictingSettings(ConfigError):
     """Two settings contradict each other. `given` are lines `key = value (origin)`."""
 
     code: ClassVar[str] = "DF208"
-    example = {"reason": "a run is done once, or goes on", "given": ("once = true (--once)", "continuous = true (-D)")}
+    example = {
+        "reason": "a run ends once its input is read, or continues",
+        "given": ("once = true (--once)", "continuous = true (-D)"),
+    }
     general_remedy = "leave out one of the settings"
     reason: str
     given: tuple[str, ...] = ()

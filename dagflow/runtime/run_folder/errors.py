@@ -59,7 +59,7 @@ class LocalPathRemoteMaster(ConfigError):
 
 @error
 class OutputOrphaned(ConfigError):
-    """An output folder belongs to this run, but the run's log is gone, so its files cannot be told apart."""
+    """An output folder belongs to this run, but the run's log is gone, so its files cannot be distinguished from others."""
 
     folder: str
     run_folder: str
