@@ -101,6 +101,8 @@ class _Development:
                 is_typo = isinstance(error, ApplicationMissing) and not has_run
                 if is_typo or isinstance(error, DevelopmentWouldReplace):
                     return exit_code
+            except SystemExit as end:
+                print(f"error: the application called sys.exit({end.code!r})", file=sys.stderr)
             else:
                 has_run = True
                 if self._run(built, plan, code):

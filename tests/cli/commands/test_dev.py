@@ -178,6 +178,10 @@ def test_each_change_runs_the_new_code_from_the_start(
         assert process.poll() is None
         time.sleep(0.1)
     (folder / "helper.py").write_text(HELPER.format("'# '"))
+    (folder / "app.py").write_text("raise SystemExit(3)")
+    while "the application called sys.exit(3)" not in (folder / "log").read_text():
+        assert process.poll() is None
+        time.sleep(0.1)
     (folder / "away").rename(folder / "app.py")
     wait_for(folder, ["# one", "# two"])
     process.send_signal(signal.SIGTERM)
