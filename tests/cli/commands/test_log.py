@@ -102,7 +102,7 @@ def test_a_dataset_is_known_by_anything_that_lies_in_it(dagflow: Dagflow, tmp_pa
     [
         ("nowhere", "DF284", "there is no TMP/nowhere\n  help: name the output folder"),
         ("outt", "DF284", "there is no TMP/outt\n  did you mean TMP/out?"),
-        ("out/z.txt", "DF284", "there is no TMP/out/z.txt\n  help: it would be in the dataset TMP/out"),
+        ("out/z.txt", "DF284", "there is no TMP/out/z.txt\n  help: the path lies in the dataset TMP/out"),
         (".", "DF281", "TMP has no ledger: it is not the output folder of an application, or nothing was committed yet\n"),
         (".", "DF281", "\n  did you mean TMP/out?"),
         ("plain", "DF281", "TMP/plain has no ledger"),

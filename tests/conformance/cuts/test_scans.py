@@ -169,7 +169,7 @@ def test_the_plan_says_where_the_columns_come_from(folder: Path, tmp_path: Path)
         to_parquet(folder, tmp_path / "out", **properties)(dag, None)
         return plan_text(plan_view(dag, "staged"))
 
-    assert "columns of batches: agreed on before window 0, by a look at 64 files at most" in shown()
+    assert "columns of batches: agreed on before window 0, from a sample of at most 64 files" in shown()
     assert "columns of batches: n: int64" in shown(schema="n: int64, x: date32", columns=["n"])
 
 

@@ -58,5 +58,7 @@ def test_in_code_that_is_found_with_the_other_mistakes() -> None:
         populate_dag(dag, conf)
         dag.set_attributes(dag.operator("lines"), partitioner=4)
 
-    with pytest.raises(NotAPartitioner, match=r"the partitioner of operator 'lines' is 4: it has no define_partitions\(\)"):
+    with pytest.raises(
+        NotAPartitioner, match=r"the partitioner of operator 'lines' is 4, which has no method define_partitions\(\)"
+    ):
         build(wrong).plan()

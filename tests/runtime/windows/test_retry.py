@@ -162,7 +162,11 @@ class TestDriver:
             assert steps == [], "the ledger finds its own entry"
         else:
             assert steps == [(1, STEPS[word], n + 2) for n in range(1 if after else 2)]
-            assert clock.monotonic() == pytest.approx(1.0 if after else 3.0)
+            delays = sum(e.delay for e in events if isinstance(e, StepRetried))
+            assert delays == pytest.approx(1.0 if after else 3.0)
+            assert clock.monotonic() >= delays - 1e-9, (
+                "looks for input take time as well: how many there are depends on the scanner's thread"
+            )
         appended = [e.window for e in events if e.kind == "entry_appended"]  # type: ignore[attr-defined]
         assert appended == [1, 2]
 
