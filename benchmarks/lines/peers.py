@@ -24,7 +24,7 @@ class Spark:
     @property
     def session(self) -> Any:
         if self._session is None:
-            from dagflow.spark.session import open_session
+            from dagflow.spark.connection.session import open_session
 
             conf = {"spark.driver.memory": "2g", "spark.ui.enabled": "false"}
             self._session, _ = open_session("benchmarks", self.master, None, conf)

@@ -50,7 +50,7 @@ class Speculating:
 
 def serve() -> None:
     """Runs what standard input names, line by line."""
-    from dagflow.spark.session import open_session
+    from dagflow.spark.connection.session import open_session
 
     session, _ = open_session("skew", MASTER, None, CONF)
     for line in sys.stdin:

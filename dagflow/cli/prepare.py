@@ -10,7 +10,7 @@ from dagflow.config import Problems
 from dagflow.launching.build import LoadedApplication, build, examine
 from dagflow.launching.places import place_problems
 from dagflow.plan.plan import Plan
-from dagflow.spark.address import Address
+from dagflow.spark.connection.address import Address
 
 
 def built(arguments: AppArguments) -> LoadedApplication:
@@ -56,6 +56,6 @@ def spark_address(built: LoadedApplication) -> Address | None:
     """Return the Spark master of an application and the origin of that setting; None with the local runner. Raises SparkLost."""
     if built.run.runner == "local":
         return None
-    from dagflow.spark.session import address_of
+    from dagflow.spark.connection.session import address_of
 
     return address_of(built.run.master, built.run.remote, built.spark)

@@ -36,7 +36,7 @@ def transform_runner() -> TransformRunner:
     import importlib
 
     # by name: layers above this one are plugged in, not imported
-    made: TransformRunner = importlib.import_module("dagflow.spark.local_transforms").LocalTransformRunner()
+    made: TransformRunner = importlib.import_module("dagflow.spark.dataframes.local_transforms").LocalTransformRunner()
     return made
 
 

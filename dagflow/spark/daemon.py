@@ -19,7 +19,7 @@ PRELOAD = "_DAGFLOW_PRELOAD"
 """The variable with the modules of the operators, separated by commas."""
 
 _JEMALLOC = "JE_ARROW_MALLOC_CONF"
-_ALWAYS = ("pyspark.worker", "pyarrow.compute", "dagflow.spark.task", "dagflow.spark.levels")
+_ALWAYS = ("pyspark.worker", "pyarrow.compute", "dagflow.spark.task", "dagflow.spark.dataframes.levels")
 
 
 def prepare(modules: str = "") -> bool:

@@ -15,16 +15,16 @@ from dagflow.errors import DagflowError
 from dagflow.runtime.runner import TasksDied
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.program import Job
+from dagflow.spark.connection.failures import dead_partition, failure
+from dagflow.spark.connection.links import ClassicLink, Link, is_local
+from dagflow.spark.connection.session import address_of, connect, forget
+from dagflow.spark.dataframes.levels import CHOSEN_FOR_TRANSFORMS, PINNED, PINNED_FOR_TRANSFORMS, chained, outcomes
+from dagflow.spark.dataframes.transforms import failed_within
 from dagflow.spark.errors import ClusterUnreachable, NoFreeSlots, RunFolderUnseen, SparkLost
-from dagflow.spark.failures import dead_partition, failure
 from dagflow.spark.jvm.options import DriverJvm
-from dagflow.spark.levels import CHOSEN_FOR_TRANSFORMS, PINNED, PINNED_FOR_TRANSFORMS, chained, outcomes
-from dagflow.spark.links import ClassicLink, Link, is_local
 from dagflow.spark.seen import Mark, Probe, unseen
-from dagflow.spark.session import address_of, connect, forget
 from dagflow.spark.task import SCHEMA, SparkTasks, warm_up
 from dagflow.spark.threads import JobThreads
-from dagflow.spark.transforms import failed_within
 
 CANCELLED_WITHIN = 10.0  # seconds that cancelled jobs get to return; Spark needs some hundredths
 

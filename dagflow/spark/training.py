@@ -27,8 +27,8 @@ def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def train(folder: Path) -> None:
     """Run the session."""
-    from dagflow.spark.levels import PINNED
-    from dagflow.spark.session import connect
+    from dagflow.spark.connection.session import connect
+    from dagflow.spark.dataframes.levels import PINNED
 
     options = " ".join([*QUICK, f'"-XX:DumpLoadedClassList={folder / CLASS_LIST}"'])
     link, _ = connect("dagflow warm", master="local[2,4]", conf={"spark.driver.extraJavaOptions": options})

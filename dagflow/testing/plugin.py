@@ -33,7 +33,7 @@ def spark_session() -> Iterator[Any]:
 
     Applications that a test launches on Spark meanwhile run in it, and leave it running.
     """
-    from dagflow.spark.session import open_session
+    from dagflow.spark.connection.session import open_session
 
     session, ours = open_session("tests", f"local[{SLOTS},4]", None, {"spark.ui.enabled": "false"})
     yield session
@@ -56,7 +56,7 @@ def runner(request: pytest.FixtureRequest) -> Iterator[str]:
 def on_spark(request: pytest.FixtureRequest) -> Iterator[str]:
     """Yield `"spark"` to a test, which fails if it passes without a Spark job."""
     session = request.getfixturevalue("spark_session")
-    from dagflow.spark.session import jobs_run
+    from dagflow.spark.connection.session import jobs_run
 
     before = jobs_run(session)
     yield "spark"

@@ -16,7 +16,7 @@ import json, sys, time
 from pathlib import Path
 from pyspark.sql import SparkSession
 from dagflow import launch
-from dagflow.spark.session import open_session
+from dagflow.spark.connection.session import open_session
 
 # a minute, so that the cancelled task lives longer than all that follows
 spark, _ = open_session("zombies", "local[2,4]", None, {"spark.python.task.killTimeout": "60s", "spark.ui.enabled": "false"})

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dagflow.plan.steps import PHASES
-from dagflow.spark import session
+from dagflow.spark.connection import session
 from tests.cli.conftest import LINE_FILTER, ROOT, Answer
 from tests.golden.compare import Golden
 

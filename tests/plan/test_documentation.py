@@ -12,7 +12,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "exchanges.md"
 
 @pytest.mark.spark
 def test_the_settings_that_are_pinned_are_told() -> None:
-    from dagflow.spark.levels import PINNED
+    from dagflow.spark.dataframes.levels import PINNED
 
     told = re.findall(r"^\| `(spark\.[\w.]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert told == list(PINNED)

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from dagflow.spark import daemon, session
-from dagflow.spark.address import Given
+from dagflow.spark import daemon
+from dagflow.spark.connection import session
+from dagflow.spark.connection.address import Given
 from dagflow.spark.jvm.options import DriverJvm
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="counts threads in /proc")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from py4j.java_gateway import GatewayClient, GatewayParameters
 
-from dagflow.spark.session import is_not_of_py4j
+from dagflow.spark.connection.session import is_not_of_py4j
 
 RESET = struct.pack("ii", 1, 0)  # closing such a socket resets the connection, as the death of a process does
 

@@ -17,7 +17,7 @@ from dagflow.errors import OperatorFailed, SparkLost
 from dagflow.runtime.runner import TasksDied
 from dagflow.runtime.stage.program import Job, RunOptions, TaskSpec
 from dagflow.spark import runner as room
-from dagflow.spark.links import ClassicLink
+from dagflow.spark.connection.links import ClassicLink
 from dagflow.spark.runner import SparkRunner
 from tests.conformance.apps import lines_in
 

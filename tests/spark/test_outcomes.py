@@ -11,7 +11,7 @@ from dagflow.errors import RecordDamaged, RecordMisplaced
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.program import ExchangeLayout, Job, TaskSpec
 from dagflow.runtime.task.execute import outcome_bytes
-from dagflow.spark.levels import outcome_name, outcomes
+from dagflow.spark.dataframes.levels import outcome_name, outcomes
 from dagflow.storage import open_store, seal
 
 TASK = TaskSpec(window=3, epoch="r", stage="s0", partition=0, partitions=2, layout=ExchangeLayout(next_tasks=1))

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from dagflow.spark.connection.session import DEFAULTS
 from dagflow.spark.runner import SparkRunner
-from dagflow.spark.session import DEFAULTS
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def test_one_test_runs_on_both_runners(runner: str, tmp_path: Path) -> None:
 
 COUNTING = """
 import pytest
-import dagflow.spark.session
+import dagflow.spark.connection.session
 
 jobs = 0
 
@@ -39,7 +39,7 @@ def spark_session():
 
 @pytest.fixture(autouse=True)
 def count(monkeypatch):
-    monkeypatch.setattr(dagflow.spark.session, "jobs_run", lambda session: jobs)
+    monkeypatch.setattr(dagflow.spark.connection.session, "jobs_run", lambda session: jobs)
 """
 TESTS = """
 import conftest

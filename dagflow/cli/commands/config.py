@@ -12,7 +12,7 @@ from dagflow.config import SettingRow, effective, render_json, render_text
 from dagflow.config.effective import RUN
 from dagflow.model.graph.expand import ExpandedDag
 from dagflow.model.operator.ports import input_ports
-from dagflow.spark.address import Address
+from dagflow.spark.connection.address import Address
 
 
 @app_command(

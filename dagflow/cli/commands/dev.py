@@ -61,8 +61,8 @@ class _Session:
         """Return a runner on the session, None for the runner that the settings name."""
         if built.run.runner == "local":
             return None
+        from dagflow.spark.connection.session import open_session
         from dagflow.spark.runner import SparkRunner
-        from dagflow.spark.session import open_session
 
         if self._session is None:
             self._session, self._is_ours = open_session(built.dag.name, built.run.master, built.run.remote, built.spark)
@@ -72,7 +72,7 @@ class _Session:
     def close(self) -> None:
         """Stop the session, if it was started here."""
         if self._session is not None and self._is_ours:
-            from dagflow.spark.session import forget
+            from dagflow.spark.connection.session import forget
 
             forget(self._session)
         self._session = None

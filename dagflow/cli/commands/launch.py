@@ -30,9 +30,9 @@ from dagflow.runtime.exchange.dataframes import has_transforms
 from dagflow.runtime.run_folder.folders import Folders
 from dagflow.runtime.run_report import RunReport
 from dagflow.runtime.windows.errors import Interrupted
-from dagflow.spark.address import DEFAULT
+from dagflow.spark.connection.address import DEFAULT
+from dagflow.spark.connection.links import is_local
 from dagflow.spark.jvm.making import make_later
-from dagflow.spark.links import is_local
 
 
 @app_command(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dagflow.spark import session
-from dagflow.spark.address import Given
+from dagflow.spark.connection import session
+from dagflow.spark.connection.address import Given
 from dagflow.spark.jvm.class_archive import ClassArchive
 from dagflow.spark.jvm.options import QUICK, DriverJvm, launcher_options
 

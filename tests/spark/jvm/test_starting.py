@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 PROGRAM = """
 import sys
 from dagflow.spark.jvm.options import DriverJvm
-from dagflow.spark.session import connect
+from dagflow.spark.connection.session import connect
 
 link, ours = connect("archive", master="local[1]", jvm=DriverJvm(runs_dataframes=False, use_archive=True))
 process = link.spark._jvm.java.lang.ProcessHandle.current().pid()

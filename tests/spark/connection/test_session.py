@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dagflow.errors import SessionElsewhere, SettingFixed
-from dagflow.spark import session as room
-from dagflow.spark.session import active_session, connect, jobs_run
+from dagflow.spark.connection import session as room
+from dagflow.spark.connection.session import active_session, connect, jobs_run
 
 pytestmark = pytest.mark.spark
 

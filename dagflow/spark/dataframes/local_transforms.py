@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from dagflow.runtime.stage.program import DataFrameTransform
-from dagflow.spark.address import DEFAULT_MASTER
-from dagflow.spark.session import active_session, open_session
-from dagflow.spark.transforms import applied, as_arrow, schema_in_spark, transform_failed
+from dagflow.spark.connection.address import DEFAULT_MASTER
+from dagflow.spark.connection.session import active_session, open_session
+from dagflow.spark.dataframes.transforms import applied, as_arrow, schema_in_spark, transform_failed
 
 
 class LocalTransformRunner:

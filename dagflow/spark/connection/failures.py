@@ -6,8 +6,8 @@ import re
 
 from dagflow.errors import DagflowError
 from dagflow.runtime.runner import TasksDied
+from dagflow.spark.connection.links import Link
 from dagflow.spark.errors import SparkLost, WorkerUnfit
-from dagflow.spark.links import Link
 
 _NEEDED = "dagflow|operators|pyspark|pyarrow|attrs?|cloudpickle"  # by what comes before the user's program is even unpacked
 _UNFIT = re.compile(rf"ModuleNotFoundError: No module named '((?:{_NEEDED})(?:\.[\w.]+)?)'")

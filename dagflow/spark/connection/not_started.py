@@ -7,10 +7,10 @@ import subprocess
 from collections.abc import Mapping
 
 from dagflow.errors import DagflowError
+from dagflow.spark.connection.failures import first_line
+from dagflow.spark.connection.links import on_this_machine
 from dagflow.spark.errors import ClusterUnreachable, SparkNotStarted
-from dagflow.spark.failures import first_line
 from dagflow.spark.jvm.java import find_java
-from dagflow.spark.links import on_this_machine
 
 _SECONDS = 30.0
 

@@ -15,16 +15,16 @@ from importlib.metadata import PackageNotFoundError, distribution
 from typing import Any
 
 from dagflow.spark import daemon
-from dagflow.spark.address import Address, Given, address, checked, outside_settings
+from dagflow.spark.connection.address import Address, Given, address, checked, outside_settings
+from dagflow.spark.connection.failures import first_line
+from dagflow.spark.connection.links import ClassicLink, ConnectLink, Link, is_local, is_of_connect, on_this_machine
+from dagflow.spark.connection.not_started import not_started
+from dagflow.spark.connection.reach import check_answers, check_reachable
 from dagflow.spark.errors import ClusterUnreachable, ConnectMissing, JavaNotRunnable, SessionElsewhere, SettingFixed, SparkLost
-from dagflow.spark.failures import first_line
 from dagflow.spark.jvm.class_archive import archive_for
 from dagflow.spark.jvm.java import Java, find_java
 from dagflow.spark.jvm.java_stand_in import CLASS_PATH, stand_in
 from dagflow.spark.jvm.options import DEFAULT_JAVA_OPTIONS, JAVA_OPTIONS, DriverJvm, launcher_options
-from dagflow.spark.links import ClassicLink, ConnectLink, Link, is_local, is_of_connect, on_this_machine
-from dagflow.spark.not_started import not_started
-from dagflow.spark.reach import check_answers, check_reachable
 
 DEFAULTS = {
     # half the latency of a task: sockets of the loopback interface wait for acknowledgements
@@ -64,7 +64,7 @@ def connect(
     """A session with its adapter, and whether it is ours to stop.
 
     `session` is used as it is, and so is an active one where no remote is given: only what `conf` names is set. Without either,
-    Spark runs where `dagflow.spark.address` says; `jvm` says what a JVM started for a local master is needed for.
+    Spark runs where `dagflow.spark.connection.address` says; `jvm` says what a JVM started for a local master is needed for.
 
     Raises JavaMissing, JavaUnsuitable, ConnectMissing, ClusterUnreachable, SessionElsewhere, SettingFixed, SparkLost.
     """

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from dagflow.errors import ClusterUnreachable
-from dagflow.spark.reach import check_reachable, endpoints
+from dagflow.spark.connection.reach import check_reachable, endpoints
 
 
 @pytest.fixture

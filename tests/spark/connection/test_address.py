@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from dagflow.errors import AddressUnknown
-from dagflow.spark import session as room
-from dagflow.spark.address import DEFAULT_MASTER, Address, Given, address, checked, outside_settings
+from dagflow.spark.connection import session as room
+from dagflow.spark.connection.address import DEFAULT_MASTER, Address, Given, address, checked, outside_settings
 
 
 @pytest.fixture
@@ -93,7 +93,8 @@ def test_our_defaults_give_way_to_settings_from_outside(defaults: Path) -> None:
 
 
 def test_looking_loads_no_pyspark() -> None:
-    code = "import sys; from dagflow.spark.session import address_of; address_of(None, None, {}); print('pyspark' in sys.modules)"
+    look = "from dagflow.spark.connection.session import address_of; address_of(None, None, {})"
+    code = f"import sys; {look}; print('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
 
 

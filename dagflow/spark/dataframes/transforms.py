@@ -22,7 +22,7 @@ from dagflow.runtime.stage.errors import OperatorFailed
 from dagflow.runtime.stage.failure import user_frames
 from dagflow.runtime.stage.program import DataFrameTransform
 from dagflow.runtime.task.execute import keep_memory
-from dagflow.spark.links import is_of_connect
+from dagflow.spark.connection.links import is_of_connect
 from dagflow.spark.task import leave_quietly
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Rows:
         """Rows for the tasks of its operator."""
         from pyspark import TaskContext
 
-        from dagflow.spark.levels import together
+        from dagflow.spark.dataframes.levels import together
 
         at_work()
         context = TaskContext.get()

@@ -19,9 +19,9 @@ from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.program import Job, TaskSpec
 from dagflow.runtime.task.execute import execute, keep_memory, outcome_bytes
+from dagflow.spark.dataframes.transforms import through
 from dagflow.spark.seen import Mark
 from dagflow.spark.task import leave_quietly, settle
-from dagflow.spark.transforms import through
 from dagflow.storage import read_sealed, seal
 
 SCHEMA = "dst int, tag int, src int, seq bigint, blob binary"

@@ -8,7 +8,7 @@ import pytest
 
 from dagflow.errors import SparkLost, WorkerUnfit
 from dagflow.runtime.runner import TasksDied
-from dagflow.spark.failures import failure, first_line
+from dagflow.spark.connection.failures import failure, first_line
 
 KILLED = """An error occurred while calling o52.collectToPython.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 1 in stage 1.0 failed 4 times, \

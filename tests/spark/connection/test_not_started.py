@@ -11,8 +11,8 @@ import pytest
 
 from dagflow.errors import ClusterUnreachable, NoFreeSlots, SparkNotStarted
 from dagflow.spark import runner as room
-from dagflow.spark.not_started import not_started
-from dagflow.spark.reach import check_answers
+from dagflow.spark.connection.not_started import not_started
+from dagflow.spark.connection.reach import check_answers
 from dagflow.spark.runner import SparkRunner
 
 EXITED = RuntimeError("[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number.")

@@ -1,0 +1,9 @@
+"""The connection to Spark: its address, a session, and what has happened where there is none.
+
+Read in this order:
+
+1. `address`, `reach`: where Spark runs, and whether something answers there.
+2. `links`: what differs between classic Spark and Spark Connect.
+3. `session`: starts or finds a session.
+4. `failures`, `not_started`: errors of Spark and its JVM in our words.
+"""
