@@ -224,17 +224,23 @@ def make_runner(built: LoadedApplication, plan: Plan) -> Runner:
 
     # by name: this package does not import the layers above it, they are plugged in
     spark: Any = importlib.import_module("dagflow.spark.runner")
+    runner: Runner = spark.SparkRunner(
+        master=run.master, remote=run.remote, conf=built.spark, slots_timeout=run.slots_timeout, jvm=driver_jvm(built, plan)
+    )
+    return runner
+
+
+def driver_jvm(built: LoadedApplication, plan: Plan) -> Any:
+    """Return the `DriverJvm` for a plan: what a JVM that is started for it has to do."""
+    import importlib
+
     modules = {type(node.operator).__module__ for node in plan.dag.nodes.values()}
-    jvm = spark.DriverJvm(
+    return importlib.import_module("dagflow.spark.jvm.options").DriverJvm(
         runs_dataframes=has_transforms(plan),
-        use_archive=run.class_archive != "off",
+        use_archive=built.run.class_archive != "off",
         # of the library only: an application's own modules may start threads or open connections when they are imported
         preload=tuple(sorted(name for name in modules if name.startswith("operators."))),
     )
-    made: Runner = spark.SparkRunner(
-        master=run.master, remote=run.remote, conf=built.spark, slots_timeout=run.slots_timeout, jvm=jvm
-    )
-    return made
 
 
 def local_runner(slots: int, server: ServerProcess | None = None) -> Runner:

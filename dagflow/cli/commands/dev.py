@@ -22,7 +22,7 @@ from dagflow.errors import DagflowError
 from dagflow.launching.build import LoadedApplication
 from dagflow.launching.development import UserCode, refuse_committed
 from dagflow.launching.errors import ApplicationMissing, DevelopmentWouldReplace
-from dagflow.launching.launch import start
+from dagflow.launching.launch import driver_jvm, start
 from dagflow.model.operator.call_sites import shown
 from dagflow.plan.plan import Plan
 from dagflow.runtime.runner import Runner
@@ -57,7 +57,7 @@ class _Session:
         self._session: Any = None
         self._is_ours = False
 
-    def runner(self, built: LoadedApplication) -> Runner | None:
+    def runner(self, built: LoadedApplication, plan: Plan) -> Runner | None:
         """Return a runner on the session, None for the runner that the settings name."""
         if built.run.runner == "local":
             return None
@@ -65,7 +65,8 @@ class _Session:
         from dagflow.spark.runner import SparkRunner
 
         if self._session is None:
-            self._session, self._is_ours = open_session(built.dag.name, built.run.master, built.run.remote, built.spark)
+            jvm = driver_jvm(built, plan)
+            self._session, self._is_ours = open_session(built.dag.name, built.run.master, built.run.remote, built.spark, jvm)
         runner: Any = SparkRunner(session=self._session, slots_timeout=built.run.slots_timeout)
         return cast("Runner", runner)
 
@@ -116,7 +117,7 @@ class _Development:
         progress = make_progress(built.run.progress, sys.stderr)
         stopping = Stopping(interrupts=False, quiet=self.state.json_progress)
         try:
-            run = stopping.run = start(built, self.session.runner(built), (stopping, progress))
+            run = stopping.run = start(built, self.session.runner(built, plan), (stopping, progress))
             with stopping, progress:
                 progress.say(what_runs_where(built, plan))
                 run.run_in_background()

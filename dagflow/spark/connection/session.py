@@ -98,9 +98,11 @@ def _active_unless_remote(remote: str | None, conf: Mapping[str, str]) -> Any:
     return None if remote is not None or "spark.remote" in conf else active_session()
 
 
-def open_session(application: str, master: str | None, remote: str | None, conf: dict[str, str]) -> tuple[Any, bool]:
-    """The session of `connect`, and whether it is ours to stop."""
-    link, ours = connect(application, master=master, remote=remote, conf=conf)
+def open_session(
+    application: str, master: str | None, remote: str | None, conf: dict[str, str], jvm: DriverJvm | None = None
+) -> tuple[Any, bool]:
+    """Return the session of `connect`, and whether it is ours to stop."""
+    link, ours = connect(application, master=master, remote=remote, conf=conf, jvm=jvm)
     return link.spark, ours
 
 
