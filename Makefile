@@ -2,7 +2,7 @@
 VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
-BENCH ?= lines ledger scan exchange decisions skew bursts
+BENCH ?= lines cold ledger scan exchange decisions skew bursts
 READY := $(VENV)/.ready
 .DEFAULT_GOAL := help
 .PHONY: help run test test-full test-nightly chaos proofs lint format types bench docs ci clean

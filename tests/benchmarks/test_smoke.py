@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.bursts.__main__ import MARK as BURSTS
 from benchmarks.bursts.__main__ import main as bursts
+from benchmarks.cold.__main__ import main as cold
 from benchmarks.decisions import window
 from benchmarks.decisions.__main__ import WITHIN
 from benchmarks.decisions.__main__ import main as decisions
@@ -74,6 +75,13 @@ def test_different_outputs_are_refused():
     one = [Contestant(name, lambda: 1.0, check=lambda n=name: n) for name in ("peer", "ours")]
     with pytest.raises(DifferentOutput, match="ours"):
         compete(Case("case", "a case", one), 1, SILENT)
+
+
+@pytest.mark.full  # whole commands
+def test_whole_commands_do_the_same(tmp_path, capsys):
+    assert cold(["--quick", "--only", "lines", "--disk", str(tmp_path)]) == 0
+    assert "| dagflow, local runner |" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.full
