@@ -7,13 +7,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import dagflow.testing
-from dagflow import InputPort, Operator, OutputPort
 from dagflow.testing import FakeClock, OperatorTask, Window, check_operator, read_file, run_dag, run_operator
 from operators import BlockReader, FileSplitterInput
 
@@ -21,31 +17,22 @@ TEXT = (Path(__file__).parents[2] / "docs" / "how-to" / "test_an_application.md"
 EXAMPLES = [block for block in re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL) if "..." not in block]
 
 
-@attrs.define
-class Shorten(Operator):
-    most: int
-    input = InputPort[str]()
-    output = OutputPort[str]()
-
-    @input.process
-    def each(self, text: str) -> None:
-        self.output.emit(text[: self.most])
-
-
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_examples_run(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sample.log").write_text("one\ntwo\n\nthree")
-    names: dict[str, Any] = {"Shorten": Shorten, "MyReader": BlockReader, "given": given, "st": st, "read_file": read_file}
+    names: dict[str, Any] = {"MyReader": BlockReader}  # stands for the reader's own
+    (tmp_path / "own").mkdir()
+    fixtures = {"tmp_path": tmp_path / "own", "runner": "local"}
     exec(example, names)
     tests = [value for name, value in names.items() if name.startswith("test_")]
     assert tests
     for test in tests:
-        test()
+        test(**{name: fixtures[name] for name in inspect.signature(test).parameters if name in fixtures})
 
 
 def test_all_that_it_offers_is_explained() -> None:
-    assert len(EXAMPLES) == 5
+    assert len(EXAMPLES) == 6
     names = set(dagflow.testing.__all__) - {"Emitted"}
     assert {name for name in names if name not in TEXT} == set()
 
