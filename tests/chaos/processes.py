@@ -58,9 +58,12 @@ def is_executor(process: Process) -> bool:
     return is_java(process) and b"CoarseGrainedExecutorBackend" in process.command
 
 
+_WORKERS = (b"dagflow.spark.daemon", b"pyspark.daemon", b"pyspark/daemon", b"dagflow.local.fork_server")
+
+
 def is_python_worker(process: Process) -> bool:
     """Return True for a Python worker of Spark's or of the local runner, and for the process that forks them."""
-    return any(name in process.command for name in (b"pyspark.daemon", b"pyspark/daemon", b"dagflow.local.fork_server"))
+    return any(name in process.command for name in _WORKERS)
 
 
 def those_below(pid: int, kind: Callable[[Process], bool] = lambda _: True) -> list[Process]:
