@@ -2,10 +2,10 @@
 VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
-BENCH ?= lines cold ledger scan exchange decisions skew bursts
+BENCH ?= lines cold ledger scan exchange decisions skew bursts sinks sources logs live page
 READY := $(VENV)/.ready
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full test-nightly chaos proofs lint format types bench docs ci clean
+.PHONY: help run test test-full test-nightly chaos proofs coverage lint format types bench docs ci clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1#\2/p' $(MAKEFILE_LIST) | awk -F'#' '{printf "%-17s %s\n", $$1, $$2}'
@@ -25,6 +25,7 @@ test-full: $(READY) ## what CI runs after the quick tier: Spark, crashes, and ev
 	$(BIN)/pytest -q -n 2 --hypothesis-profile=full -m '(full or hypothesis) and not nightly' $(ARGS)
 
 test-nightly: $(READY) ## hours: clusters, random crashes, large inputs
+	$(BIN)/pip install -q -e '.[nightly]'
 	$(BIN)/pytest -q --hypothesis-profile=nightly -m nightly $(ARGS)
 
 chaos: $(READY) ## kills launches at random, some hundred times (an hour): make chaos ARGS='-k cluster'
@@ -32,6 +33,10 @@ chaos: $(READY) ## kills launches at random, some hundred times (an hour): make 
 
 proofs: $(READY) ## proves every shipped reader splittable, at depth (some minutes each): make proofs ARGS='-k BGZF'
 	$(BIN)/pytest -q --hypothesis-profile=nightly -m nightly tests/testing/test_every_reader.py $(ARGS)
+
+coverage: $(READY) ## which lines and branches the tests of both tiers reach (nightly: it makes them half as slow again)
+	COVERAGE_PROCESS_START=$(CURDIR)/pyproject.toml $(BIN)/pytest -q -n 2 --hypothesis-profile=full -m 'not nightly' $(ARGS)
+	$(BIN)/coverage combine -q && $(BIN)/coverage report
 
 lint: $(READY) ## style, and who may import whom
 	$(BIN)/ruff check .

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 import platform
 import time
 from pathlib import Path
 
 _TICK = os.sysconf("SC_CLK_TCK")
+_SET_CHILD_SUBREAPER = 36
 PROC = Path("/proc")
 
 
@@ -54,12 +57,23 @@ def _stat(pid: str) -> list[str]:
         return []
 
 
-def descendants(of: int) -> list[int]:
-    """The processes that a process has started, and those that they have."""
+def _children() -> dict[int, list[int]]:
+    """The children of each process that has any."""
     parents: dict[int, list[int]] = {}
     for entry in os.listdir(PROC) if PROC.exists() else ():
         if entry.isdigit() and (fields := _stat(entry)):
             parents.setdefault(int(fields[1]), []).append(int(entry))
+    return parents
+
+
+def children() -> set[int]:
+    """The processes that this process has started or adopted."""
+    return set(_children().get(os.getpid(), ()))
+
+
+def descendants(of: int) -> list[int]:
+    """The processes that a process has started, and those that they have."""
+    parents = _children()
     found, left = [], [of]
     while left:
         mine = parents.get(left.pop(), [])
@@ -75,6 +89,25 @@ def processor_seconds() -> float:
         fields = _stat(str(pid))
         total += sum(map(int, fields[11:15])) / _TICK if fields else 0.0  # own and of children that have ended
     return total
+
+
+def adopt_orphans() -> None:
+    """Become the parent of processes whose own parent ends before them, so that `bury_orphans` counts them. Linux only."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def bury_orphans(others: set[int], seconds: float = 10.0) -> None:
+    """Wait for the end of adopted processes, such as a JVM that its launch did not wait for.
+
+    `others`: children that this process had before the launch; a test run may have started some.
+    """
+    deadline = time.monotonic() + seconds
+    while (left := children() - others) and time.monotonic() < deadline:
+        for pid in left:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+        time.sleep(0.01)
 
 
 def python_workers() -> list[int]:

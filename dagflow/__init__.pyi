@@ -1,4 +1,5 @@
 from dagflow.launching.launch import launch as launch
+from dagflow.logs import LogFields as LogFields
 from dagflow.model.graph.dag import DAG as DAG
 from dagflow.model.graph.module import Module as Module
 from dagflow.model.operator.base import ErrorRecord as ErrorRecord
@@ -12,15 +13,20 @@ from dagflow.model.operator.ports import InputPort as InputPort
 from dagflow.model.operator.ports import OutputPort as OutputPort
 from dagflow.model.operator.ports import ProxyInputPort as ProxyInputPort
 from dagflow.model.operator.ports import ProxyOutputPort as ProxyOutputPort
+from dagflow.model.operator.protocols import AcceptedType as AcceptedType
 from dagflow.model.operator.protocols import DividesItems as DividesItems
 from dagflow.model.operator.protocols import EmitsItems as EmitsItems
 from dagflow.model.operator.protocols import FollowsBlock as FollowsBlock
 from dagflow.model.operator.protocols import GroupsItems as GroupsItems
 from dagflow.model.operator.protocols import HasRange as HasRange
 from dagflow.model.operator.protocols import Keyed as Keyed
+from dagflow.model.operator.protocols import LimitsRejects as LimitsRejects
 from dagflow.model.operator.protocols import LocatesRows as LocatesRows
 from dagflow.model.operator.protocols import NamesFile as NamesFile
+from dagflow.model.operator.protocols import NamesPosition as NamesPosition
+from dagflow.model.operator.protocols import OnBreach as OnBreach
 from dagflow.model.operator.protocols import ReadsFiles as ReadsFiles
+from dagflow.model.operator.protocols import RejectLimit as RejectLimit
 from dagflow.model.operator.protocols import RereadsRecords as RereadsRecords
 from dagflow.model.operator.protocols import SchemaAware as SchemaAware
 from dagflow.model.operator.protocols import Splittable as Splittable
@@ -29,6 +35,7 @@ from dagflow.model.operator.protocols import WeighsItems as WeighsItems
 from dagflow.model.operator.protocols import WritesFiles as WritesFiles
 from dagflow.model.operator.renamed_properties import RenamedProperty as RenamedProperty
 from dagflow.model.operator.sink import Sink as Sink
+from dagflow.model.operator.sink import SinkLaunch as SinkLaunch
 from dagflow.model.operator.sink import StagedWindow as StagedWindow
 from dagflow.model.operator.state import State as State
 from dagflow.model.operator.state import WindowState as WindowState
@@ -38,5 +45,8 @@ from dagflow.model.types.records import FileInfo as FileInfo
 from dagflow.model.types.records import FileMetadata as FileMetadata
 from dagflow.model.types.records import ReaderRecord as ReaderRecord
 from dagflow.model.types.records import Window as Window
+from dagflow.render.peek import peek as peek
+from dagflow.render.views import graph as graph
+from dagflow.render.views import plan as plan
+from dagflow.render.views import report as report
 from dagflow.render.views import validate as validate
-from dagflow.render.views import view as view

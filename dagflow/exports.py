@@ -7,6 +7,7 @@ import pkgutil
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
 
 def lazy_exports(package: str) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
@@ -37,6 +38,19 @@ def lazy_exports(package: str) -> tuple[list[str], Callable[[str], object], Call
         return sorted({*vars(sys.modules[package]), *module_of})
 
     return sorted(module_of), get, names
+
+
+def shown_in_notebooks(function: str) -> Callable[..., dict[str, str]]:
+    """Return the method by which notebooks show an object: a function of `dagflow.render.notebook`, imported when it is called.
+
+    So classes of any layer can show themselves, without an import of the layers above.
+    """
+
+    def _repr_mimebundle_(self: Any, include: object = None, exclude: object = None) -> dict[str, str]:
+        bundle: dict[str, str] = getattr(import_module("dagflow.render.notebook"), function)(self)
+        return bundle
+
+    return _repr_mimebundle_
 
 
 def modules_of_names(stub: bytes) -> dict[str, str]:

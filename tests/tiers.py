@@ -6,23 +6,33 @@ either is quick.
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import settings
 
 MARKERS = ("full", "nightly")
 STARTS_SPARK = ("spark", "cluster", "chaos")
-SMOKE = "smoke"
+SMOKE, SPARK = "smoke", "spark"
 
 
 def examples(count: int) -> int:
-    """Scale a number of Hypothesis examples to the tier: a quarter in the quick one, all in full, ten times nightly."""
+    """Scale a number of Hypothesis examples to the tier: a tenth in the quick one, all in full, ten times nightly."""
     return max(5, count * settings().max_examples // 100)
 
 
 def assign(item: pytest.Item) -> None:
-    """Mark a test that starts Spark or kills processes as `full`, and put all tests that use Spark into one worker."""
+    """Mark a test that starts Spark or kills processes as `full`. Refuse a Spark test whose name does not say so."""
     names = {mark.name for mark in item.iter_markers()}
     if names.intersection(STARTS_SPARK) and not names.intersection((*MARKERS, SMOKE)):
         item.add_marker(pytest.mark.full)
-    group = "spark" if names.intersection(("spark", "cluster")) else item.nodeid.partition("::")[0]
-    item.add_marker(pytest.mark.xdist_group(group))
+    if names.intersection(("spark", "cluster")) and worker_of(item.nodeid) != SPARK:
+        raise pytest.UsageError(f"{item.nodeid} uses Spark: put `spark` or `cluster` into its name, so that it shares one JVM")
+
+
+def worker_of(nodeid: str) -> str:
+    """Return the name of the group of tests that one worker runs: a file, or all tests of Spark, which share one JVM.
+
+    The name of a test is all that pytest-xdist's scheduler knows of it.
+    """
+    return SPARK if re.search("spark|cluster|connect", nodeid.lower()) else nodeid.partition("::")[0]

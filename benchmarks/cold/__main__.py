@@ -6,13 +6,15 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks import report
+from benchmarks import machine, report
+from benchmarks.lines.inputs import counted, make_many, size_of
 from benchmarks.lines.place import Place
-from benchmarks.rounds import Case, Contestant, Goal
+from benchmarks.rounds import Case, Contestant, Goal, Limit
 from benchmarks.scan.inputs import make_json, make_table, summed
 from benchmarks.scan.peers import is_there
 from dagflow.config.values.units import parse_size
@@ -31,14 +33,20 @@ SCRIPT, COLD, WARMED, LOCAL, GREP, DUCKDB, POLARS = (
 )
 
 
-def _command(arguments: Sequence[str | Path], output: Path | None = None) -> None:
+def _command(arguments: Sequence[str | Path], output: Path | None = None) -> float:
+    """Run a command, and return its seconds; JVMs that outlive it by a moment count for its processor seconds."""
     from dagflow.spark.jvm.java import find_java
 
-    environment = {**os.environ, "JAVA_HOME": str(find_java().home), "PYSPARK_PYTHON": sys.executable}
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}  # users have bytecode
+    environment |= {"JAVA_HOME": str(find_java().home), "PYSPARK_PYTHON": sys.executable}
+    others, began = machine.children(), time.perf_counter()
     with (output or Path(os.devnull)).open("wb") as file:
         done = subprocess.run([*map(str, arguments)], cwd=ROOT, env=environment, stdout=file, stderr=subprocess.PIPE, check=False)
+    seconds = time.perf_counter() - began
+    machine.bury_orphans(others)
     if done.returncode:
         raise RuntimeError(f"{arguments} ended with {done.returncode}:\n{done.stderr.decode()[-2000:]}")
+    return seconds
 
 
 def _launch(application: str, source: Path, target: Path, *options: str) -> list[str]:
@@ -46,46 +54,35 @@ def _launch(application: str, source: Path, target: Path, *options: str) -> list
     return [*program, "--progress", "none", *options]
 
 
-def _peer(name: str, source: Path, target: Path) -> list[str]:
-    return [sys.executable, "-m", "benchmarks.cold.peer", name, str(source), str(target)]
-
-
-def _remove(target: Path) -> None:
-    if target.is_dir():
-        shutil.rmtree(target)
-    else:
-        target.unlink(missing_ok=True)
+def _peer(engine: str, kind: str, source: Path, target: Path) -> list[str]:
+    return [sys.executable, "-m", "benchmarks.cold.peer", engine, kind, str(source), str(target)]
 
 
 def _contestants(
-    place: Place, application: str, source: Path, peers: dict[str, str], check: Callable[[Path], object]
+    place: Place, application: str, source: Path, peers: dict[str, list[str]], check: Callable[[Path], object]
 ) -> Iterator[Contestant]:
-    target = place.disk / "out"
-    commands = {name: _peer(peer, source, target) for name, peer in peers.items()}
-    commands[LOCAL] = _launch(application, source, target, "--runner", "local")
+    target, clean, size = place.target("disk"), partial(place.clean, "disk"), size_of(source)
+    commands = {**peers, LOCAL: _launch(application, source, target, "--runner", "local")}
     if not place.quick:
         commands[COLD] = _launch(application, source, target, "--class-archive", "off")
         commands[WARMED] = _launch(application, source, target, "--class-archive", "use")
     for name, command in commands.items():
-        yield Contestant(
-            name, partial(_command, command), partial(check, target), partial(_remove, target), source.stat().st_size
-        )
+        yield Contestant(name, partial(_command, command), partial(check, target), clean, size)
 
 
 def _lines_of(target: Path) -> int:
-    files = [target] if target.is_file() else [p for p in target.rglob("*") if p.is_file() and not p.name.startswith(("_", "."))]
-    return sum(path.read_bytes().count(b"\n") for path in files if "_dagflow" not in path.parts)
+    return counted(target)[0]
 
 
 def lines(place: Place) -> Iterator[Case]:
     """Lines, filtered."""
-    source, target = place.lines(), place.disk / "out"
-    peers = {} if place.quick else {SCRIPT: "spark_lines"}
+    source, target = place.lines(), place.target("disk")
+    peers = {} if place.quick else {SCRIPT: _peer("spark", "lines", source, target)}
     grep = Contestant(
         GREP,
         partial(_command, ["grep", "-v", r"^\.", source], target),
         partial(_lines_of, target),
-        partial(_remove, target),
+        partial(place.clean, "disk"),
         source.stat().st_size,
     )
     contestants = [*_contestants(place, "apps/line_filter", source, peers, _lines_of), grep]
@@ -94,10 +91,28 @@ def lines(place: Place) -> Iterator[Case]:
     source.unlink()
 
 
+def small(place: Place) -> Iterator[Case]:
+    """Lines of many small files, filtered."""
+    source = place.small_files()
+    peers = {} if place.quick else {SCRIPT: _peer("spark", "lines", source, place.target("disk"))}
+    contestants = [*_contestants(place, "apps/line_filter", source, peers, _lines_of)]
+    yield Case("small", "Lines of 8,000 files of 12 KB, filtered", contestants, [Goal(LOCAL, SCRIPT, least=3.0)])
+    shutil.rmtree(source)
+
+
+def tiny(place: Place) -> Iterator[Case]:
+    """Two tiny files, filtered: what a launch itself takes."""
+    source = make_many(place.disk / "tiny", 2)
+    local = [each for each in _contestants(place, "apps/line_filter", source, {}, _lines_of) if each.name == LOCAL]
+    yield Case("tiny", "Two files of one line, filtered", local, [Limit(LOCAL, 0.7)])
+    shutil.rmtree(source)
+
+
 def _scan(place: Place, name: str, title: str, source: Path, most: float) -> Iterator[Case]:
-    peers = {} if place.quick else {SCRIPT: f"spark_{name}"}
-    peers |= {label: f"{package}_{name}" for label, package in ((DUCKDB, "duckdb"), (POLARS, "polars")) if is_there(package)}
-    contestants = [*_contestants(place, f"benchmarks/cold/app.py:{name}_to_parquet", source, peers, summed)]
+    engines = {} if place.quick else {SCRIPT: "spark"}
+    engines |= {label: package for label, package in ((DUCKDB, "duckdb"), (POLARS, "polars")) if is_there(package)}
+    peers = {label: _peer(engine, name, source, place.target("disk")) for label, engine in engines.items()}
+    contestants = [*_contestants(place, f"benchmarks/scan/ours.py:{name}_to_parquet", source, peers, summed)]
     yield Case(name, title, contestants, [Goal(WARMED, SCRIPT, most=0.4), Goal(LOCAL, DUCKDB, most=most)])
     source.unlink()
 
@@ -112,7 +127,7 @@ def json(place: Place) -> Iterator[Case]:
     yield from _scan(place, "json", "JSON lines, 20 columns, to Parquet", make_json(place.disk / "table.jsonl", place.size), 1.2)
 
 
-CASES = {"lines": lines, "csv": csv, "json": json}
+CASES = {"lines": lines, "small": small, "tiny": tiny, "csv": csv, "json": json}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -122,6 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", action="append", choices=list(CASES), help="run this group of cases; may be given again")
     given = parser.parse_args(arguments)
     results = report.Report(given, MARK, report.typed("cold", arguments))
+    machine.adopt_orphans()  # JVMs, whose launches do not wait for them
     with Place(QUICK if given.quick else given.size, given.quick, None, given.disk) as place:
         if not given.quick:
             _command([sys.executable, "-m", "dagflow", "warm"])

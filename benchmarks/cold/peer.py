@@ -1,11 +1,15 @@
-"""The same work as scripts: `python -m benchmarks.cold.peer NAME SOURCE TARGET`."""
+"""The same work as scripts: `python -m benchmarks.cold.peer ENGINE KIND SOURCE TARGET`."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from benchmarks.scan import json_peers, peers
+
+SCANS = {"csv": peers, "json": json_peers}
+"""The peers of the warm benchmark, by the kind of input; each has a function for each engine."""
 
 
 def _session() -> Any:
@@ -16,59 +20,20 @@ def _session() -> Any:
     return session
 
 
-def spark_lines(source: Path, target: Path) -> None:
-    """Filter lines with Spark: read.text, filter, write.text."""
-    from pyspark.sql import functions as f
+def run(engine: str, kind: str, source: Path, target: Path) -> None:
+    """Filter lines with Spark, or convert CSV or JSON lines to Parquet with any engine."""
+    if kind == "lines":
+        from pyspark.sql import functions as f
 
-    _session().read.text(str(source)).filter(~f.col("value").startswith(".")).write.text(str(target))
+        _session().read.option("recursiveFileLookup", True).text(str(source)).filter(~f.col("value").startswith(".")).write.text(
+            str(target)
+        )
+    elif engine == "spark":
+        SCANS[kind].spark(_session())(source, target, None)
+    else:
+        getattr(SCANS[kind], engine)(source, target, None)
 
-
-def spark_csv(source: Path, target: Path) -> None:
-    """Convert CSV to Parquet with Spark."""
-    from benchmarks.scan.peers import spark
-
-    spark(_session())(source, target, None)
-
-
-def spark_json(source: Path, target: Path) -> None:
-    """Convert JSON lines to Parquet with Spark."""
-    from benchmarks.scan.json_peers import spark
-
-    spark(_session())(source, target, None)
-
-
-def duckdb_csv(source: Path, target: Path) -> None:
-    """Convert CSV to Parquet with DuckDB."""
-    from benchmarks.scan.peers import duckdb
-
-    duckdb(source, target, None)
-
-
-def duckdb_json(source: Path, target: Path) -> None:
-    """Convert JSON lines to Parquet with DuckDB."""
-    from benchmarks.scan.json_peers import duckdb
-
-    duckdb(source, target, None)
-
-
-def polars_csv(source: Path, target: Path) -> None:
-    """Convert CSV to Parquet with Polars."""
-    from benchmarks.scan.peers import polars
-
-    polars(source, target, None)
-
-
-def polars_json(source: Path, target: Path) -> None:
-    """Convert JSON lines to Parquet with Polars."""
-    from benchmarks.scan.json_peers import polars
-
-    polars(source, target, None)
-
-
-PEERS: dict[str, Callable[[Path, Path], None]] = {
-    peer.__name__: peer for peer in (spark_lines, spark_csv, spark_json, duckdb_csv, duckdb_json, polars_csv, polars_json)
-}
 
 if __name__ == "__main__":
-    name, source, target = sys.argv[1:]
-    PEERS[name](Path(source), Path(target))
+    engine, kind, source, target = sys.argv[1:]
+    run(engine, kind, Path(source), Path(target))

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from benchmarks.decisions.arrivals import Range
-from dagflow.plan.assignment import assign
+from dagflow.planning.assignment import assign
 from dagflow.ranges import OffsetRangeTracker
 from dagflow.runtime.rebalancing.items import RECENT, ItemInProgress, ItemQueue, PendingItem, Throughput
 from dagflow.runtime.rebalancing.policy import STEAL_COST, Peer, StolenParts, choose, remaining, steal_from

@@ -79,6 +79,30 @@ def make_many(folder: Path, count: int, in_each: int = 1000) -> Path:
     return folder
 
 
+def make_small(folder: Path, count: int, size: int = 12_000, in_each: int = 1000) -> Path:
+    """`count` files of lines of about `size` bytes each, in folders of `in_each`; kept when they are there already."""
+    if folder.exists():
+        return folder
+    chunks = _chunks(log_line, count * (size + 200) + MIB)
+    lines: list[bytes] = []
+    for number in range(count):
+        if number % in_each == 0:
+            below = folder / f"folder-{number // in_each:04d}"
+            below.mkdir(parents=True)
+        file, length = [], 0
+        while length < size:
+            lines = lines or next(chunks).splitlines(keepends=True)
+            file.append(lines.pop())
+            length += len(file[-1])
+        (below / f"file-{number % in_each:04d}.txt").write_bytes(b"".join(file))
+    return folder
+
+
+def size_of(source: Path) -> int:
+    """Return the bytes of a file, or of all files below a folder."""
+    return source.stat().st_size if source.is_file() else sum(path.stat().st_size for path in source.rglob("*") if path.is_file())
+
+
 def touch(path: Path) -> None:
     """Reads a file once, so that it is in the page cache."""
     with path.open("rb", buffering=0) as file:

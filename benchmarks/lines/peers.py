@@ -39,7 +39,7 @@ class Spark:
         """read.text → filter → write.text"""
         from pyspark.sql import functions as f
 
-        lines = self.session.read.text(str(source))
+        lines = self.session.read.option("recursiveFileLookup", True).text(str(source))
         lines.filter(~f.col("value").startswith(".")).write.text(str(output))
 
     def map_in_arrow(self, source: Path, output: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from benchmarks.lines import ours
-from benchmarks.lines.inputs import make_lines, short_line
+from benchmarks.lines.inputs import make_lines, make_small, short_line
 from benchmarks.lines.peers import Spark
 
 MEMORY = Path("/dev/shm")
@@ -59,6 +59,10 @@ class Place:
     def short_lines(self, share: float = 1.0) -> Path:
         """A file of lines of about 20 bytes."""
         return make_lines(self.disk / f"short-{share:g}.txt", int(self.size * share), short_line)
+
+    def small_files(self) -> Path:
+        """A folder of 8,000 files of about 12 KB; fewer where everything is small."""
+        return make_small(self.disk / "small", 100 if self.quick else 8_000)
 
     def target(self, where: str) -> Path:
         """An output in `memory` or on `disk`."""

@@ -8,7 +8,8 @@ from typing import Any, Literal, get_args, get_origin
 import attrs
 import click
 
-from dagflow.cli.group import ErrorOutput, OutputClosed, epilog, paths
+from dagflow.cli.app_help import AppCommand
+from dagflow.cli.group import APPLICATION_CODES, LAUNCH_CODES, ErrorOutput, epilog, expanded, expanded_value, paths
 from dagflow.config import RunSettings, show
 from dagflow.config.errors import ConflictingSettings
 from dagflow.config.run_settings import RENAMED
@@ -30,7 +31,9 @@ class AppArguments:
     """problems of the command line itself, to be reported with those of the application"""
 
 
-def app_command(name: str, *, help: str, params: Sequence[click.Parameter] = ()) -> Callable[[Callable[..., Any]], click.Command]:
+def app_command(
+    name: str, *, help: str, params: Sequence[click.Parameter] = (), example: str = ""
+) -> Callable[[Callable[..., Any]], click.Command]:
     """Decorate `function(arguments, **own)` as a command that takes APP, all settings, `--json`, `--debug` and `params`."""
     is_launch = name in ("launch", "dev")
     docs = field_docs(RunSettings) if is_launch else {}
@@ -44,12 +47,10 @@ def app_command(name: str, *, help: str, params: Sequence[click.Parameter] = ())
             options, problems = _run_values({option: rest.pop(option.name or "") for option in run_options})
             state = context.ensure_object(ErrorOutput)
             state.debug, state.json = rest.pop("debug"), rest.pop("json")
-            arguments = AppArguments(app, tuple(define), tuple(conf), options, state.json, problems)
-            state.json_progress = is_launch and arguments.options.get("progress") == "json"
-            try:
-                return function(arguments, **rest)
-            except BrokenPipeError as error:
-                raise OutputClosed from error  # click would end the process by itself
+            app, define, conf = expanded(app), tuple(map(expanded_value, define)), tuple(map(expanded, conf))
+            arguments = AppArguments(app, define, conf, options, state.json, problems)
+            state.json_progress = is_launch and "json" in (arguments.options.get("progress"), arguments.options.get("log_format"))
+            return function(arguments, **rest)
 
         shared: list[click.Parameter] = [
             click.Argument(["app"], metavar="APP", shell_complete=paths),
@@ -71,10 +72,14 @@ def app_command(name: str, *, help: str, params: Sequence[click.Parameter] = ())
             click.Option(["--json"], is_flag=True, help="Print JSON on standard output."),
             click.Option(["--debug"], is_flag=True, help="Show tracebacks."),
         ]
-        example = f"dagflow {name} apps/line_filter -D input=logs -D output=out"
+        shown = example or f"dagflow {name} apps/line_filter -D input=logs -D output=out"
         also = "" if is_launch else "\n\nTakes all options of `launch` too, so you can try a command line here first."
-        return click.Command(
-            name, callback=callback, params=[*shared, *params, *run_options, *last], help=help + also, epilog=epilog(example)
+        return AppCommand(
+            name,
+            callback=callback,
+            params=[*shared, *params, *run_options, *last],
+            help=help + also,
+            epilog=epilog(shown, codes=LAUNCH_CODES if is_launch else APPLICATION_CODES),
         )
 
     return make
@@ -103,7 +108,8 @@ def _run_options(field: attrs.Attribute[Any], doc: str, hidden: bool) -> list[_R
     hint = hints.field_hint(RunSettings, field)
     option = "--" + name.replace("_", "-")
     if hint is not bool:
-        if field.default is not None and doc:
+        is_made = isinstance(field.default, attrs.Factory)  # type: ignore[arg-type]  # Factory is a class at run time
+        if field.default is not None and doc and not is_made:
             doc = f"{doc[:-1]} (default: {show(field.default, hint)})."
         return [_RunOption(name, option, hidden=hidden, help=doc, metavar=_metavar(hint))]
     other = "--once" if name == "continuous" else f"--no-{option[2:]}"

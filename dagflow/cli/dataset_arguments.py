@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
 
-from dagflow.cli.group import ErrorOutput, OutputClosed, epilog, paths
+from dagflow.cli.group import DATASET_CODES, ErrorOutput, epilog, expanded, expanded_value, paths
 
 if TYPE_CHECKING:
     from dagflow.lineage.trace import ApplicationLocator
@@ -24,9 +24,19 @@ class DatasetArguments:
 
 
 def dataset_command(
-    name: str, *, help: str, examples: Sequence[str], params: Sequence[click.Parameter] = ()
+    name: str,
+    *,
+    help: str,
+    examples: Sequence[str],
+    params: Sequence[click.Parameter] = (),
+    has_ledger: bool = True,
+    codes: Mapping[int, str] = {},  # read only
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """Decorate `function(arguments, **own)` as a command that takes DATASET, `--json`, `--debug` and `params`."""
+    """Decorate `function(arguments, **own)` as a command that takes DATASET, `--json`, `--debug` and `params`.
+
+    `has_ledger`: DATASET must have a ledger, whose folder the command gets; False: it gets DATASET as it was written.
+    `codes`: the exit codes that mean something else than for other commands.
+    """
 
     def make(function: Callable[..., Any]) -> click.Command:
         @click.pass_context
@@ -35,10 +45,9 @@ def dataset_command(
 
             state = context.ensure_object(ErrorOutput)
             state.debug, state.json = rest.pop("debug"), rest.pop("json")
-            try:
-                return function(DatasetArguments(find_dataset(dataset), dataset, state.json), **rest)
-            except BrokenPipeError as error:
-                raise OutputClosed from error  # click would end the process by itself
+            dataset = expanded(dataset)
+            folder = find_dataset(dataset) if has_ledger else dataset
+            return function(DatasetArguments(folder, dataset, state.json), **rest)
 
         last: list[click.Parameter] = [
             click.Option(["--json"], is_flag=True, help="Print JSON on standard output."),
@@ -50,7 +59,7 @@ def dataset_command(
             callback=callback,
             params=[click.Argument(["dataset"], metavar="DATASET", shell_complete=paths), *params, *last],
             help=help + also,
-            epilog=epilog(*examples),
+            epilog=epilog(*examples, codes={**DATASET_CODES, **codes}),
         )
 
     return make
@@ -84,4 +93,10 @@ def locator(
 
     if conf and app is None:
         raise click.UsageError("--conf needs --app. Without --app, the settings are those recorded in the run folder, and -D.")
-    return ApplicationLocator(run_folder=run_folder, application=app, trust=trust, definitions=define, conf_files=conf)
+    return ApplicationLocator(
+        run_folder=None if run_folder is None else expanded(run_folder),
+        application=None if app is None else expanded(app),
+        trust=trust,
+        definitions=tuple(map(expanded_value, define)),
+        conf_files=tuple(map(expanded, conf)),
+    )

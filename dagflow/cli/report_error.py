@@ -35,8 +35,11 @@ def style_of(stream: TextIO) -> Style:
     return style_for(is_terminal, shutil.get_terminal_size().columns if is_terminal else None, os.environ)
 
 
-def report_error(error: BaseException, state: ErrorOutput) -> int:
-    """Report an error on standard error and return the exit code. No traceback for a user's mistake unless `--debug`."""
+def report_error(error: BaseException, state: ErrorOutput, events: TextIO | None = None) -> int:
+    """Report an error on standard error and return the exit code. No traceback for a user's mistake unless `--debug`.
+
+    `events`: the stream of events in JSON, where that is not standard error.
+    """
     style = style_of(sys.stderr)
     if state.debug:
         print(visible_lines("".join(_traces(error))), file=sys.stderr)
@@ -51,7 +54,7 @@ def report_error(error: BaseException, state: ErrorOutput) -> int:
     if state.json:
         print(json.dumps({"ok": False, "problems": error_json(error)}, indent=2, ensure_ascii=False), flush=True)
     if state.json_progress:
-        print(json.dumps({"event": "problems", "problems": error_json(error)}, ensure_ascii=False), file=sys.stderr)
+        print(json.dumps({"event": "problems", "problems": error_json(error)}, ensure_ascii=False), file=events or sys.stderr)
     else:
         print(error_text(error, style), file=sys.stderr)
     return exit_code(error)

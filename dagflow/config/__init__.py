@@ -12,13 +12,13 @@ Read in this order:
 For users: docs/reference/settings.md.
 """
 
-from dagflow.config.effective import SettingRow, effective, render_json, render_text, show
+from dagflow.config.effective import SettingRow, declared, effective, render_json, render_text, show
 from dagflow.config.layers import Layers, Setting, read_layers, spark_conf
 from dagflow.config.operators import apply_module, apply_operators, apply_ports, apply_to_operator, operator_attributes
 from dagflow.config.problems import Problems
 from dagflow.config.run_settings import RUN_NAMES, RunSettings
 from dagflow.config.settings import SettingsMapping, build_run_settings, build_settings
-from dagflow.config.values.conversion import comma_list, from_text, from_value
+from dagflow.config.values.conversion import comma_list, from_text, from_value, seconds_of
 from dagflow.config.values.units import (
     SECRET,
     Bytes,
@@ -34,7 +34,7 @@ from dagflow.config.values.units import (
     format_seconds,
     format_size,
 )
-from dagflow.model.operator.validators import integer_from, not_empty, not_negative, one_of, positive
+from dagflow.model.operator.validators import integer_from, not_empty, not_negative, one_of, positive, share
 
 __all__ = [
     "RUN_NAMES",
@@ -61,6 +61,7 @@ __all__ = [
     "build_run_settings",
     "build_settings",
     "comma_list",
+    "declared",
     "effective",
     "format_millis",
     "format_seconds",
@@ -76,6 +77,8 @@ __all__ = [
     "read_layers",
     "render_json",
     "render_text",
+    "seconds_of",
+    "share",
     "show",
     "spark_conf",
 ]

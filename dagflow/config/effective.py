@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import pathlib
 import re
+import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -45,6 +46,7 @@ def effective(
     applied_ports: Mapping[str, Mapping[str, Mapping[str, Setting]]] | None = None,
     attributes: Mapping[str, Mapping[str, Setting]] | None = None,
     modules: Mapping[str, Any] | None = None,
+    with_docs: bool = True,
 ) -> list[SettingRow]:
     """Return all effective values, in the order in which they are declared.
 
@@ -57,25 +59,25 @@ def effective(
         applied_ports: what `apply_ports` returned.
         attributes: what `operator_attributes` returned.
         modules: the DAG's modules by name, after `apply_module`.
+        with_docs: False leaves out the docs, for which the sources of all classes are read.
 
     Raises what `build_settings` and `build_run_settings` raise.
     """
     settings, origins = assemble_settings(settings_class, layers)
     if attrs.has(type(settings)):
-        rows = list(_object_rows(settings, origins, "", APPLICATION))
+        rows = list(_object_rows(settings, origins, "", APPLICATION, with_docs=with_docs))
     else:
         rows = [_plain_row(key, value, origins[key].origin, APPLICATION) for key, value in settings.items()]
     run, run_origins = assemble_run_settings(layers)
-    run_rows = _object_rows(run, run_origins, "", RUN)
+    run_rows = _object_rows(run, run_origins, "", RUN, with_docs=with_docs)
     rows += [attrs.evolve(row, key=f"run.{row.key}") if row.key in layers.names else row for row in run_rows]
     rows += [_plain_row(key, setting.value, setting.origin, SPARK) for key, setting in spark_conf(layers).items()]
     for name, module in (modules or {}).items():
-        rows += _object_rows(
-            module, (applied or {}).get(name, {}), f"operator.{name}.", f"module {name} ({type(module).__name__})"
-        )
+        group = f"module {name} ({type(module).__name__})"
+        rows += _object_rows(module, (applied or {}).get(name, {}), f"operator.{name}.", group, with_docs=with_docs)
     for name, operator in (operators or {}).items():
         group = f"operator {name} ({type(operator).__name__})"
-        rows += _object_rows(operator, (applied or {}).get(name, {}), f"operator.{name}.", group)
+        rows += _object_rows(operator, (applied or {}).get(name, {}), f"operator.{name}.", group, with_docs=with_docs)
         for attribute, said in (attributes or {}).get(name, {}).items():
             rows.append(_plain_row(f"operator.{name}.{attribute}", said.value, said.origin, group))
         given = (applied_ports or {}).get(name, {})
@@ -90,19 +92,48 @@ def effective(
     return rows
 
 
+def declared(settings_class: type, before: str = "") -> Iterable[SettingRow]:
+    """Yield the settings of a class, with those of attrs objects among its defaults. `origin` is `required` or `default`.
+
+    >>> @attrs.define
+    ... class Settings:
+    ...     input: str
+    ...     readers: int = 4
+    >>> [(row.key, row.type, row.origin, row.value) for row in declared(Settings)]
+    [('input', 'str', 'required', ''), ('readers', 'int', 'default', '4')]
+    """
+    docs = field_docs(settings_class)
+    for key, field in hints.settable(settings_class).items():
+        hint, default = hints.field_hint(settings_class, field), default_of(field)
+        is_required = field.default is attrs.NOTHING
+        value = "" if default is attrs.NOTHING else HIDDEN if default and sounds_secret(key) else show(default, hint)
+        origin = "required" if is_required else "default"
+        yield SettingRow(before + key, value, origin, hints.type_name(hint), docs.get(key, ""), APPLICATION)
+        if attrs.has(type(default)):
+            yield from declared(type(default), f"{before}{key}.")
+
+
 def _plain_row(key: str, value: Any, origin: str, group: str) -> SettingRow:
     return SettingRow(key, HIDDEN if sounds_secret(key) else show(value), origin, "", "", group)
 
 
 def _object_rows(
-    thing: Any, origins: Mapping[str, Setting], before: str, group: str, place: str = "", above: str = "", base: Any = None
+    thing: Any,
+    origins: Mapping[str, Setting],
+    before: str,
+    group: str,
+    place: str = "",
+    above: str = "",
+    base: Any = None,
+    *,
+    with_docs: bool,
 ) -> Iterable[SettingRow]:
     """Yield the rows of an object's fields, and those of attrs objects in it. `above` is the origin of the whole.
 
     `base`: the object of the same class that is there by default, None: that of the class's own defaults.
     """
     cls = type(thing)
-    docs = field_docs(cls)
+    docs = field_docs(cls) if with_docs else {}
     for key, field in hints.settable(cls).items():
         hint, value, path = hints.field_hint(cls, field), getattr(thing, field.name), place + key
         nested = attrs.has(type(value)) and not isinstance(value, type) and not hints.is_secret(hint)
@@ -113,9 +144,8 @@ def _object_rows(
         yield SettingRow(before + path, shown, origin, hints.type_name(hint), docs.get(key, ""), group)
         if nested:
             whole = origins[path].origin if path in origins else above
-            yield from _object_rows(
-                value, origins, before, group, f"{path}.", whole, default if type(default) is type(value) else None
-            )
+            below = default if type(default) is type(value) else None
+            yield from _object_rows(value, origins, before, group, f"{path}.", whole, below, with_docs=with_docs)
 
 
 def _below(path: str, origins: Mapping[str, Setting]) -> list[str]:
@@ -226,8 +256,10 @@ def _number(value: float, hint: Any) -> str:
     return repr(value)
 
 
-def render_text(rows: Iterable[SettingRow]) -> str:
-    """Return the rows as text: a block a group, one line a value: key, value, origin, type and doc.
+def render_text(rows: Iterable[SettingRow], width: int = 80) -> str:
+    """Return the rows as text: a block for each group, with key, value, origin, type and doc of each value.
+
+    What does not fit into the width stands on lines of its own, below key and value.
 
     >>> print(render_text([SettingRow("prefix", ".", "default", "str", "what lines start with", "application")]))
     application
@@ -241,10 +273,21 @@ def render_text(rows: Iterable[SettingRow]) -> str:
         value_width = min(32, max(len(row.value) for row in mine))
         origin_width = max(len(row.origin) for row in mine) + 2
         lines += [""] * bool(lines) + [group]
+        if key_width + value_width + origin_width + 7 > width:
+            key_width = value_width = origin_width = 0  # nothing would stand below each other
         for row in mine:
             about = ": ".join(part for part in (row.type, row.doc) if part)
-            line = f"  {row.key:{key_width}} = {row.value:{value_width}}  {f'({row.origin})':{origin_width}}  {about}"
-            lines.append(line.rstrip())
+            value, origin = f"  {row.key:{key_width}} = {row.value:{value_width}}", f"({row.origin})"
+            head = f"{value}  {origin:{origin_width}}"
+            if len(f"{head}  {about}") <= width:
+                lines.append(f"{head}  {about}".rstrip())
+                continue
+            if len(head.rstrip()) > width:
+                head, about = value, f"{origin}  {about}"
+            lines += [
+                head.rstrip(),
+                *textwrap.wrap(about, max(26, width), break_long_words=False, initial_indent=" " * 6, subsequent_indent=" " * 6),
+            ]
     return "\n".join(lines)
 
 

@@ -75,7 +75,7 @@ class UnknownOperatorName(ConfigError):
 
     def message(self) -> str:
         if not self.name:
-            return f"`{self.key}` names no operator ({self.origin})\n  operators: {', '.join(self.known) or 'none'}"
+            return f"`{self.key}` does not name an operator ({self.origin})\n  operators: {', '.join(self.known) or 'none'}"
         after = self.key.removeprefix(f"operator.{self.name}")
         lines = [f"there is no operator `{self.name}` for `{self.key}` ({self.origin})"]
         found = suggest(self.name, self.known)
@@ -119,7 +119,7 @@ class UnknownProperty(ConfigError):
         where = f"operator `{self.operator}` ({self.operator_class})"
         if self.inside:
             where = f"`{self.inside}` of {where}"
-        lacks = f"{where} has no property `{self.name}`" if self.name else f"`{self.key}` names no property of {where}"
+        lacks = f"{where} has no property `{self.name}`" if self.name else f"`{self.key}` does not name a property of {where}"
         lines = [f"{lacks} ({self.origin})"]
         before = ".".join(part for part in ("operator", self.operator, self.inside) if part) + "."
         lines += _did_you_mean(self.name, self.known, before, self.origin)
@@ -287,8 +287,8 @@ class BadDefinition(ConfigError):
 
     def message(self) -> str:
         if self.text.startswith("="):
-            return "-D lacks the key before `=`\n  write -D KEY=VALUE, for example -D output=out"
-        return f"-D {self.text} lacks `=` and a value\n  write -D {self.text or 'KEY'}=VALUE"
+            return "-D has no key before `=`\n  write -D KEY=VALUE, for example -D output=out"
+        return f"-D {self.text} has no `=` and no value\n  write -D {self.text or 'KEY'}=VALUE"
 
 
 @error(kw_only=True)
@@ -306,10 +306,10 @@ class RepeatedDefinition(ConfigError):
         import shlex
 
         shown = "" if "***" in self.values else f": {', '.join(map(repr, self.values))}"
-        lines = [f"`{self.key}` is given {len(self.values)} values (-D){shown}"]
+        lines = [f"`{self.key}` has {len(self.values)} values (-D){shown}"]
         if self.as_list:
             lines.append(f"  a list is one value: -D {shlex.quote(f'{self.key}={self.as_list}')}")
-        return "\n".join([*lines, "  if one of them is meant, leave the others out"])
+        return "\n".join([*lines, "  otherwise leave the others out"])
 
 
 @error(kw_only=True)
@@ -340,7 +340,7 @@ class ReservedSettingName(ConfigError):
 
     def message(self) -> str:
         return (
-            f"a setting may not be called `{self.name}`, as `{self.class_name}.{self.name}` is: keys that begin with it mean something else\n"
+            f"`{self.class_name}.{self.name}` is a reserved name: keys that begin with `{self.name}` have another meaning\n"
             f"  give it another name, for example `{self.name}_name`"
         )
 

@@ -17,7 +17,7 @@ class Problems:
     ...     raise BadDefinition(text="output")
     >>> problems.raise_all()
     Traceback (most recent call last):
-    dagflow.config.errors.BadDefinition: -D output lacks `=` and a value
+    dagflow.config.errors.BadDefinition: -D output has no `=` and no value
       write -D output=VALUE
     """
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import attrs
 
 from dagflow.config.values.units import Seconds
+from dagflow.logs import level_name, level_names
 from dagflow.model.operator.validators import integer_from, not_empty, not_negative, positive
 
 _at_least_one = integer_from(1)
+_port = attrs.validators.and_(integer_from(0), attrs.validators.le(65535))
+
+
+def _at_least_a_second(_: object, attribute: attrs.Attribute[Any], value: float) -> None:
+    if not 1 <= value < float("inf"):
+        raise ValueError(f"{attribute.name} is {value!r}, but must be a second or more: it is renewed three times in that time")
 
 
 @attrs.frozen(kw_only=True)
@@ -50,11 +57,14 @@ class RunSettings:
     windows_in_flight: int = attrs.field(default=2, validator=_at_least_one)
     """maximum of windows that run at once; they are committed in order"""
 
+    lock_lease: Seconds = attrs.field(default=60.0, validator=_at_least_a_second)
+    """in object stores: another host may take over from a launch that has not renewed its hold on the run folder for so long"""
+
     durability: Literal["machine", "process"] = "machine"
     """what a committed window survives: machine: a power cut; process: a killed process only, which is faster"""
 
     fresh: bool = False
-    """forget earlier launches, remove the files that they wrote, and start over"""
+    """forget earlier launches, remove the files that they wrote, and start over; tables keep their rows"""
 
     continuous: bool = False
     """wait for new input, and run until stopped; otherwise the run ends when all input is read"""
@@ -64,6 +74,30 @@ class RunSettings:
 
     progress: Literal["auto", "plain", "none", "json"] = "auto"
     """form of the progress on standard error; auto: live on a terminal, plain elsewhere"""
+
+    metrics_port: int | None = attrs.field(default=None, validator=attrs.validators.optional(_port))
+    """serve metrics for Prometheus on this port; 0: a free one, which is printed; needs dagflow[metrics]"""
+
+    metrics_address: str | None = attrs.field(default=None, validator=not_empty)
+    """address of metrics_port; none: 127.0.0.1; other machines can read the metrics at 0.0.0.0, without a password"""
+
+    metrics_file: str | None = attrs.field(default=None, validator=not_empty)
+    """write metrics to this file, NAME.prom, every 5 seconds and at the end, for node_exporter; needs dagflow[metrics]"""
+
+    opentelemetry: Literal["auto", "on", "off"] = "auto"
+    """spans and metrics for OpenTelemetry; auto: where the environment names an endpoint or an exporter (OTEL_…)"""
+
+    openlineage: Literal["auto", "on", "off"] = "auto"
+    """run events for OpenLineage; auto: where the environment or openlineage.yml names a transport (OPENLINEAGE_…)"""
+
+    log_format: Literal["text", "json"] = "text"
+    """form of log lines on standard error; json: one object per line, and the run's events instead of progress"""
+
+    log_level: str = attrs.field(default="WARNING", validator=level_name)
+    """lowest level of log records that are shown: DEBUG, INFO, WARNING, ERROR or CRITICAL"""
+
+    log_levels: dict[str, str] = attrs.field(factory=dict, validator=level_names)
+    """levels of loggers by name: {myapp = "DEBUG", "urllib3" = "ERROR"}"""
 
     timings: bool = False
     """print at the end where the time went: application, session, first task, windows, roll-forward"""
@@ -89,6 +123,8 @@ class RunSettings:
     def __attrs_post_init__(self) -> None:
         if self.master is not None and self.remote is not None:
             raise ValueError("master and remote exclude each other")
+        if self.metrics_address is not None and self.metrics_port is None:
+            raise ValueError("metrics_address does nothing without metrics_port; add --metrics-port 9464, or leave it out")
 
 
 RUN_NAMES: tuple[str, ...] = tuple(attribute.name for attribute in attrs.fields(RunSettings))

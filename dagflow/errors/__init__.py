@@ -25,6 +25,7 @@ from dagflow.errors.base import ConfigError, DagError, DagflowError, Infrastruct
 from dagflow.errors.wording import definition, suggest
 
 if TYPE_CHECKING:
+    from dagflow.catalogue.errors import *
     from dagflow.config.errors import *
     from dagflow.launching.errors import *
     from dagflow.ledger.errors import *
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from dagflow.model.errors.dag import *
     from dagflow.model.errors.partitioning import *
     from dagflow.model.errors.running import *
-    from dagflow.plan.errors import *
+    from dagflow.page.errors import *
+    from dagflow.planning.errors import *
     from dagflow.ranges.errors import *
     from dagflow.runtime.exchange.errors import *
     from dagflow.runtime.run_folder.errors import *
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from dagflow.state.errors import *
     from dagflow.storage.errors import *
     from dagflow.storage.records.errors import *
+    from dagflow.telemetry.errors import *
     from dagflow.testing.errors import *
 
 __all__ = ["ConfigError", "DagError", "DagflowError", "InfrastructureError", "RunError", "definition", "error", "suggest"]
@@ -56,7 +59,8 @@ MODULES = (
     "dagflow.model.errors.classes",
     "dagflow.model.errors.partitioning",
     "dagflow.model.errors.running",
-    "dagflow.plan.errors",
+    "dagflow.planning.errors",
+    "dagflow.catalogue.errors",
     "dagflow.config.errors",
     "dagflow.storage.errors",
     "dagflow.storage.records.errors",
@@ -64,8 +68,11 @@ MODULES = (
     "dagflow.state.errors",
     "dagflow.launching.errors",
     "dagflow.lineage.errors",
+    "dagflow.page.errors",
     "dagflow.spark.errors",
+    "dagflow.telemetry.errors",
     "dagflow.testing.errors",
+    "dagflow.cli.errors",
     "dagflow.runtime.stage.errors",
     "dagflow.runtime.task.errors",
     "dagflow.runtime.exchange.errors",
@@ -77,12 +84,21 @@ MODULES = (
     "operators.aggregate.errors",
     "operators.compression.errors",
     "operators.contexts.errors",
+    "operators.database.errors",
     "operators.files.errors",
     "operators.formats.errors",
     "operators.formats.delimited.errors",
     "operators.join.errors",
+    "operators.logs.errors",
     "operators.readers.errors",
     "operators.sinks.errors",
+    "operators.sinks.table_formats.errors",
+    "operators.sinks.tables.errors",
+    "operators.sinks.database.errors",
+    "operators.sinks.logs.errors",
+    "operators.sources.errors",
+    "operators.extras.errors",
+    "operators.tables.errors",
     "operators.transform.errors",
 )
 

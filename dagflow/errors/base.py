@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar, cast, overload
 
@@ -45,6 +46,7 @@ class DagflowError(Exception):
         code: names the cause. Its first digit is that of the branch (see `dagflow.errors`).
         exit_code: how a command ends.
         is_fatal: not a fault of one record, so `on_error` does not skip it.
+        is_transient: trying again helps, so the retry policy applies.
         example: fields of an error as users meet it.
         general_remedy: what to do, where the message itself has no `help:` line.
     """
@@ -52,6 +54,7 @@ class DagflowError(Exception):
     code: ClassVar[str] = "DF000"
     exit_code: ClassVar[int] = 1
     is_fatal: ClassVar[bool] = False
+    is_transient: ClassVar[bool] = False
     example: ClassVar[Mapping[str, Any]] = {}
     general_remedy: ClassVar[str] = ""
 
@@ -67,6 +70,11 @@ class DagflowError(Exception):
 
     def __str__(self) -> str:
         return self.message()
+
+    def _render_traceback_(self) -> list[str]:
+        """Return the lines that IPython shows in place of a traceback: the message, as in a terminal."""
+        lines: list[str] = importlib.import_module("dagflow.render.notebook").traceback_lines(self)
+        return lines
 
     @property
     def notes(self) -> list[str]:

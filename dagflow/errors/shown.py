@@ -60,6 +60,15 @@ def visible(value: Value) -> Value:
     return _mapped(value, lambda text: _CONTROL.sub(_escaped, _masked(text)))
 
 
+def escaped(text: str) -> str:
+    r"""Return a text with its control characters escaped, and nothing else changed: for data of users, which is not masked.
+
+    >>> escaped("a\tb?token=c")
+    'a\\tb?token=c'
+    """
+    return _CONTROL.sub(_escaped, text)
+
+
 def visible_lines(text: str) -> str:
     r"""Return a text of several lines for a terminal: line ends and tabs stay.
 

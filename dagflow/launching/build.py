@@ -34,8 +34,8 @@ from dagflow.model.graph.expand import ExpandedDag, expand
 from dagflow.model.graph.module import ModuleNode
 from dagflow.model.graph.partitioning import key_given, partitioner_of
 from dagflow.model.operator.ports import input_ports
-from dagflow.plan.plan import Plan
-from dagflow.plan.steps import make_plan
+from dagflow.planning.plan import Plan
+from dagflow.planning.steps import make_plan
 from dagflow.runtime.task.compile import driver_program, pickled, stage_program
 from dagflow.scaling import EXPECTED, partitioner_named
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from dagflow.launching.build import LoadedApplication
 from dagflow.launching.errors import DevelopmentWouldReplace
-from dagflow.plan.plan import Plan
+from dagflow.planning.plan import Plan
 from dagflow.runtime.run_folder.folders import Folders
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.task.user_code import Libraries, is_user_code
@@ -31,6 +31,7 @@ class UserCode:
         self._known = set(sys.modules)
         self._application = application.partition(":")[0]
         self._files = tuple(files)
+        self._libraries = Libraries()
         self._stamps: dict[str, Stamp] = {}
 
     def remember(self) -> None:
@@ -45,10 +46,10 @@ class UserCode:
 
         Files that the code has loaded since are watched from now on.
         """
-        watched = self._watched()
-        for path in sorted({*watched, *self._stamps}):
+        in_folder = self._in_folder()
+        for path in sorted({*self._watched(), *self._stamps}):
             stamp = _stamp(path)
-            if path not in self._stamps and path not in self._in_folder():
+            if path not in self._stamps and path not in in_folder:
                 self._stamps[path] = stamp
             elif self._stamps.get(path) != stamp:
                 return path
@@ -62,9 +63,8 @@ class UserCode:
         linecache.checkcache()
 
     def _loaded(self) -> list[str]:
-        libraries = Libraries()
         loaded = [(name, module) for name, module in list(sys.modules.items()) if name not in self._known]
-        return [name for name, module in loaded if getattr(module, "__name__", None) and is_user_code(module, libraries)]
+        return [name for name, module in loaded if getattr(module, "__name__", None) and is_user_code(module, self._libraries)]
 
     def _watched(self) -> set[str]:
         files = {os.path.abspath(sys.modules[name].__file__ or "") for name in self._loaded()}

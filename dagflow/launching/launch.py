@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import tempfile
 import time
@@ -12,25 +13,32 @@ from typing import Any
 
 import attrs
 
+from dagflow.errors import DagflowError
 from dagflow.launching.build import LoadedApplication, build
+from dagflow.launching.event_log import log_event
 from dagflow.launching.record import launch_record
 from dagflow.launching.run import Run
+from dagflow.launching.sinks import check_late_columns, check_sinks, destinations, sweep_replaced
 from dagflow.launching.timings import Timings
 from dagflow.local.boot import ServerProcess
 from dagflow.local.runner import LocalRunner
+from dagflow.logs import within
 from dagflow.model.operator.base import InputOperator
 from dagflow.model.operator.context import Clock, OperatorContext, SystemClock
-from dagflow.plan.plan import Plan
-from dagflow.runtime.events import EventStream, RunEnded, RunStarted, Subscriber, Warned
+from dagflow.planning.plan import Plan
+from dagflow.runtime.events import EventStream, LeaseAwaited, RunEnded, RunStarted, Subscriber, Warned
 from dagflow.runtime.exchange.dataframes import has_transforms
 from dagflow.runtime.run_folder.events_file import EventsFile
 from dagflow.runtime.run_folder.folders import Folders, refuse_local_paths, refuse_outputs_in_inputs
-from dagflow.runtime.run_report import RunReport
+from dagflow.runtime.run_report import RunReport, SinkFigures
 from dagflow.runtime.runner import Runner
+from dagflow.runtime.stage.node import operator_at_work
 from dagflow.runtime.windows.datasets import Datasets
 from dagflow.runtime.windows.errors import Interrupted
 from dagflow.runtime.windows.loop import WindowLoop, run_through
-from dagflow.storage import FolderLock, local_path, probe
+from dagflow.runtime.windows.retry import POLL
+from dagflow.storage import FolderLock, Holder, local_path, probe
+from dagflow.telemetry.wanted import is_wanted
 
 
 def launch(
@@ -94,11 +102,17 @@ def start(
     runner: Runner | None = None,
     subscribers: Iterable[Subscriber] = (),
     clock: Clock | None = None,
+    watchers: Iterable[Subscriber] = (),
 ) -> Run:
-    """Return a run of a built application, not yet running. Raises DagError."""
+    """Return a run of a built application, not yet running. Raises DagError.
+
+    `watchers`: subscribers of our own. One that raises gets no more events, and the run continues with a warning.
+    """
     plan = built.plan()
     report = RunReport(application=built.dag.name, operators={})
-    return Run(report, lambda run: _Launch(built, plan, runner, tuple(subscribers), clock or SystemClock(), run).go())
+    return Run(
+        report, lambda run: _Launch(built, plan, runner, tuple(subscribers), tuple(watchers), clock or SystemClock(), run).go()
+    )
 
 
 @attrs.define
@@ -107,6 +121,7 @@ class _Launch:
     plan: Plan
     runner: Runner | None
     subscribers: tuple[Subscriber, ...]
+    watchers: tuple[Subscriber, ...]
     clock: Clock
     run: Run
 
@@ -121,6 +136,9 @@ class _Launch:
         events.subscribe(report.note)
         for subscriber in self.subscribers:
             events.subscribe(subscriber)
+        for watcher in (log_event, *self.watchers):
+            events.subscribe(watcher, on_error="warn")
+        cause: DagflowError | None = None
         with ExitStack() as stack:
             try:
                 self._within(stack, events)
@@ -128,41 +146,124 @@ class _Launch:
             except BaseException as error:
                 report.status = "interrupted" if isinstance(error, Interrupted | KeyboardInterrupt) else "failed"
                 report.error = str(error) or type(error).__name__
+                cause = error if isinstance(error, DagflowError) else None
+                report.error_code = cause.code if cause is not None else None
                 raise
             finally:
                 report.seconds = self.clock.monotonic() - began
-                end = RunEnded(status=report.status, windows=report.windows, seconds=round(report.seconds, 3), error=report.error)
+                end = RunEnded(
+                    status=report.status,
+                    windows=report.windows,
+                    seconds=round(report.seconds, 3),
+                    error=report.error,
+                    error_code=report.error_code,
+                    error_operator=cause.where_in_run.get("operator") if cause is not None else None,
+                    error_window=cause.where_in_run.get("window") if cause is not None else None,
+                    rebalancing=report.rebalancing,
+                )
                 for text in events.end(end):
                     with suppress(Exception):
                         events.send(Warned(text=text))
 
     def _within(self, stack: ExitStack, events: EventStream) -> None:
         settings, report = self.built.run, self.run.report
+        telemetry = self._telemetry(stack, events)
         runner = self.runner or make_runner(self.built, self.plan)
         if not settings.shared_paths:
             refuse_local_paths(self.plan, runner.address)
         folders = Folders.of(self.plan, settings.run_folder)
         refuse_outputs_in_inputs(self.plan, folders)
-        if not folders.has_undone():  # else what was decided is published first
+        has_undone = folders.has_undone()
+        if not has_undone:  # else what was decided is published first
             self._check_inputs()
+        sinks = destinations(self.plan)
+        forgetful = [] if folders.run_folder is not None else list(sinks)
         if folders.run_folder is None:
             folders = attrs.evolve(folders, run_folder=stack.enter_context(tempfile.TemporaryDirectory(prefix="dagflow-")))
         run_folder = folders.run_folder
         assert run_folder is not None
         report.run_folder, report.outputs = run_folder, list(folders.outputs)
+        report.sinks = {name: SinkFigures(destination) for name, destination in sinks.items()}
         folders.make()
-        lock = stack.enter_context(FolderLock(run_folder, who=f"dagflow launch of {self.built.dag.name}"))
+        lock = stack.enter_context(self._lock(run_folder, events))
+        try:
+            self._locked(stack, events, folders, runner, lock, forgetful, telemetry, has_undone)
+        except Interrupted:
+            raise
+        except Exception:
+            with suppress(DagflowError, OSError):
+                lock.confirm()
+            lock.raise_if_lost()  # the cause of all that another launch was in the way of
+            raise
+
+    def _lock(self, run_folder: str, events: EventStream) -> FolderLock:
+        def waiting(holder: Holder) -> None:
+            events.send(
+                LeaseAwaited(
+                    run_folder=run_folder,
+                    pid=holder.pid,
+                    host=holder.host,
+                    since=holder.since,
+                    who=holder.who,
+                    seconds=holder.lease,
+                )
+            )
+
+        return FolderLock(
+            run_folder,
+            who=f"dagflow launch of {self.built.dag.name}",
+            lease=self.built.run.lock_lease,
+            now=self.clock.now,
+            clock=self.clock.monotonic,
+            sleep=self._sleep,
+            waiting=waiting,
+        )
+
+    def _sleep(self, seconds: float) -> None:
+        """Wait. Raises Interrupted as soon as the run is to be stopped."""
+        until = self.clock.monotonic() + seconds
+        while (left := until - self.clock.monotonic()) > 1e-6:
+            if self.run.stopping is not None:
+                raise Interrupted(self.run.stopping)
+            self.clock.sleep(min(left, POLL))
+
+    def _locked(
+        self,
+        stack: ExitStack,
+        events: EventStream,
+        folders: Folders,
+        runner: Runner,
+        lock: FolderLock,
+        forgetful: list[str],
+        telemetry: list[str],
+        has_undone: bool,
+    ) -> None:
+        """The part of the launch that holds the run folder."""
+        settings, report, run_folder = self.built.run, self.run.report, lock.folder
         if lock.abandoned_by is not None:
             folders.sweep_temporaries()
+        application = folders.known_app_id() if report.sinks else None
+        warnings = check_sinks(self.plan, application, fresh=settings.fresh, has_undone=has_undone)
         folders.claim(settings.fresh)
-        unreadable = folders.start_over() if settings.fresh or folders.is_starting_over() else []
+        is_starting_over = settings.fresh or folders.is_starting_over()
+        unreadable = folders.start_over(lock.check, lambda: sweep_replaced(self.plan, application)) if is_starting_over else []
         launch_id = f"{time.strftime('%Y%m%dT%H%M%S')}-{uuid.uuid4().hex[:6]}"
+        stack.enter_context(within(run=launch_id, at_work=operator_at_work))
         log = folders.log(settings.durability == "machine")
+        tried: set[str] = set()
         if local_path(run_folder) is None:
             probe(log.store)
-        events.subscribe(stack.enter_context(EventsFile(run_folder, launch_id, events)))
+            tried.add(log.store.url)
+        events.subscribe(stack.enter_context(EventsFile(run_folder, launch_id, events)), on_error="warn")
+        if lock.abandoned_by is not None and not lock.abandoned_by.is_dead():
+            events.send(Warned(text=_taken_over(lock.abandoned_by)))
         if unreadable:
             text = f"starting over: {', '.join(unreadable)} cannot be read: files that only they name stay"
+            events.send(Warned(text=text))
+        for text in warnings:
+            events.send(Warned(text=text))
+        if forgetful:
+            text = f"{', '.join(forgetful)}: without a run folder, the next launch publishes everything again: set run_folder"
             events.send(Warned(text=text))
         if isinstance(runner, LocalRunner):
             runner.stopping = lambda: self.run.stopping is not None
@@ -170,7 +271,8 @@ class _Launch:
         report.runner = runner.name
         runner.open(self.built.dag.name, run_folder)
         report.ui = runner.ui
-        datasets = Datasets(self.plan, folders.app_id(self.built.dag.name), settings.durability == "machine", self.clock.now)
+        app_id, is_durable = folders.app_id(self.built.dag.name), settings.durability == "machine"
+        datasets = Datasets(self.plan, app_id, is_durable, self.clock.now, tried)
 
         def make(before: WindowLoop | None) -> WindowLoop:
             loop = WindowLoop(
@@ -182,14 +284,18 @@ class _Launch:
                 launch=launch_id,
                 run_folder=run_folder,
                 base=os.getcwd(),
-                launched=launch_record(self.built),
+                launched=launch_record(self.built, self.plan),
+                lock=lock,
                 events=events,
                 clock=self.clock,
                 report=report,
                 stopping=lambda: self.run.stopping,
                 before=before,
+                check_columns=functools.partial(check_late_columns, self.plan, datasets.app_id),
             )
             self.run.publish_operators(loop.operator)
+            if isinstance(runner, LocalRunner):
+                runner.looking = loop.look_beside
             return loop
 
         loop = make(None)
@@ -202,12 +308,25 @@ class _Launch:
                 slots=runner.slots,
                 first_window=loop.first_undecided(),
                 ui=runner.ui,
+                telemetry=telemetry,
+                sinks=destinations(self.plan),
             )
         )
         try:
             run_through(make, loop)
+            if report.windows:
+                lock.confirm()
         finally:
             report.ledgers = datasets.heads()
+
+    def _telemetry(self, stack: ExitStack, events: EventStream) -> list[str]:
+        """Open the telemetry that is asked for. Return where it goes, a line for each part."""
+        if not is_wanted(self.built.run, os.environ):
+            return []
+        from dagflow.telemetry.telemetry import Telemetry
+
+        telemetry = Telemetry(self.built.run, self.built.dag.name, self.plan, events, os.environ, self.clock.now())
+        return stack.enter_context(telemetry).lines
 
     def _check_inputs(self) -> None:
         for name, node in self.plan.dag.nodes.items():
@@ -215,8 +334,16 @@ class _Launch:
                 node.operator.check_inputs(OperatorContext(name=name, continuous=self.built.run.continuous, clock=self.clock))
 
 
-def make_runner(built: LoadedApplication, plan: Plan) -> Runner:
-    """Make the runner that the settings name. Spark is imported only here."""
+def _taken_over(holder: Holder) -> str:
+    who = f" ({holder.who})" if holder.who else ""
+    return (
+        f"took over from process {holder.pid} on {holder.host}{who}, which did not renew its lease of {holder.lease:g} s. "
+        "If that launch is still there, it ends with DF439 at its next step"
+    )
+
+
+def make_runner(built: LoadedApplication, plan: Plan, ahead: Any = None) -> Runner:
+    """Make the runner that the settings name. Spark is imported only here. `ahead`: a JVM that is starting already."""
     run = built.run
     if run.runner == "local":
         return local_runner(run.slots or 1)
@@ -225,7 +352,12 @@ def make_runner(built: LoadedApplication, plan: Plan) -> Runner:
     # by name: this package does not import the layers above it, they are plugged in
     spark: Any = importlib.import_module("dagflow.spark.runner")
     runner: Runner = spark.SparkRunner(
-        master=run.master, remote=run.remote, conf=built.spark, slots_timeout=run.slots_timeout, jvm=driver_jvm(built, plan)
+        master=run.master,
+        remote=run.remote,
+        conf=built.spark,
+        slots_timeout=run.slots_timeout,
+        jvm=driver_jvm(built, plan),
+        ahead=ahead,
     )
     return runner
 

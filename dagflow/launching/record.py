@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import platform
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import attrs
 
-from dagflow.config import effective
+from dagflow.config import SettingRow, effective
 from dagflow.config.layers import split_key
 from dagflow.config.values.hints import settable
 from dagflow.errors.shown import HIDDEN, sounds_secret, without_secrets
@@ -17,12 +20,15 @@ from dagflow.launching.build import LoadedApplication, build
 from dagflow.launching.errors import ApplicationUnknown
 from dagflow.model.errors.running import StateNotPlain
 from dagflow.model.types.plain_data import encode
+from dagflow.planning.plan import Plan
+from dagflow.planning.view import plan_view
 from dagflow.runtime.run_folder.launch_record import LaunchRecord
 
 
-def launch_record(built: LoadedApplication) -> LaunchRecord:
-    """The record to keep of a built application."""
-    is_secret = _secrets(built)
+def launch_record(built: LoadedApplication, plan: Plan) -> LaunchRecord:
+    """Return the record to keep of a built application."""
+    rows = _rows(built)
+    is_secret = _secrets(rows)
     definitions: list[str] = []
     code: dict[str, Any] = {}
     left_out: list[str] = []
@@ -54,7 +60,24 @@ def launch_record(built: LoadedApplication) -> LaunchRecord:
         definitions=definitions,
         code=code,
         left_out=list(dict.fromkeys(left_out)),
+        view=without_secrets(plan_view(plan, applied=built.applied).as_json()),
+        settings=[[row.group, row.key, without_secrets(row.value), row.origin] for row in rows if _is_noted(row)],
+        versions=_versions(built.run.runner),
     )
+
+
+def _is_noted(row: SettingRow) -> bool:
+    """Return whether a setting is kept: all of the application and the run, and of operators those that are not defaults."""
+    return row.group in ("application", "run") or row.origin != "default"
+
+
+def _versions(runner: str) -> dict[str, str]:
+    libraries = ("dagflow", "pyarrow", *(("pyspark",) if runner == "spark" else ()))
+    versions = {"python": platform.python_version()}
+    for name in libraries:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return versions
 
 
 def rebuild(record: LaunchRecord, definitions: Sequence[str] = ()) -> LoadedApplication:
@@ -68,9 +91,9 @@ def rebuild(record: LaunchRecord, definitions: Sequence[str] = ()) -> LoadedAppl
     return build(record.application, code=record.code, definitions=(*record.definitions, *definitions))
 
 
-def _secrets(built: LoadedApplication) -> Callable[[str], bool]:
+def _secrets(rows: Sequence[SettingRow]) -> Callable[[str], bool]:
     """Return a test of keys: whether the value of a key is, holds, or is a part of a secret."""
-    hidden = [_parts(row.key) for row in _rows(built) if row.value == HIDDEN]
+    hidden = [_parts(row.key) for row in rows if row.value == HIDDEN]
 
     def is_secret(key: str) -> bool:
         path = _parts(key)
@@ -91,11 +114,12 @@ def _importable(function: Any) -> str:
     return f"{module}:{name}"
 
 
-def _rows(built: LoadedApplication) -> list[Any]:
+def _rows(built: LoadedApplication) -> list[SettingRow]:
     return effective(
         built.application.settings_class,
         built.layers,
         operators={name: node.operator for name, node in built.expanded.operators.items()},
         modules={name: node.module for name, node in built.expanded.modules.items()},
         applied=built.applied,
+        with_docs=False,
     )

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 
 from dagflow.errors import DagflowError
+from dagflow.exports import shown_in_notebooks
 from dagflow.model.operator.base import Operator
 from dagflow.runtime.run_report import RunReport
 
@@ -25,6 +26,11 @@ class Run:
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
         self._operators: Callable[[str], Operator | None] = lambda name: None
+
+    _repr_mimebundle_ = shown_in_notebooks("run_bundle")
+
+    def __repr__(self) -> str:
+        return f"<Run {self.report.summary()}>"
 
     def run_here(self) -> None:
         """Run in the calling thread. Raises what ends the run."""

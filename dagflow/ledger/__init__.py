@@ -8,7 +8,7 @@ Read in this order:
 1. `events`: an entry and its events. `columns`: the schema in them; `codec`: an entry as bytes.
 2. `rules`: the rules that entries keep.
 3. `tail`: the newest entry. `state`: the state after an entry.
-4. `reader`, `verify`, `chain`: reading, checking, appending.
+4. `reader`, `snapshots`, `verify`, `chain`: reading, rows that took the place of others, checking, appending.
 5. `dataset` and `history`: the files that a ledger names, and its entries as users see them.
 """
 

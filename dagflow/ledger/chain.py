@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
 from dagflow.errors import DagflowError
-from dagflow.ledger.codec import FORMAT, decode_entry, encode_entry
+from dagflow.ledger.codec import FORMAT, decode_entry, encode_entry, format_after
 from dagflow.ledger.errors import (
     HeadMoved,
     LedgerDamaged,
@@ -97,20 +97,28 @@ class Ledger(LedgerReader):
         Raises StoreRefused, and LedgerTaken when there is a ledger of another dataset already.
         """
         ledger = cls.open(place, clock=clock, durable=durable)
-        if ledger.refresh() is None:
-            probe(ledger.store)
+        ledger.begin(dataset_id=dataset_id, dataset_kind=dataset_kind)
+        return ledger
+
+    def begin(self, *, dataset_id: str | None = None, dataset_kind: str = ROOT, tried: Collection[str] = ()) -> None:
+        """Write the first entry, unless there is one: then the store is checked first, if it is not among `tried`, by URL.
+
+        Raises StoreRefused, and LedgerTaken when there is a ledger of another dataset already.
+        """
+        if self.known_head() is None:
+            if self.store.url not in tried:
+                probe(self.store)
             try:
-                ledger.append(Seed(dataset_id=dataset_id or uuid.uuid4().hex, dataset_kind=dataset_kind), expecting=None)
+                self.append(Seed(dataset_id=dataset_id or uuid.uuid4().hex, dataset_kind=dataset_kind), expecting=None)
             except HeadMoved:
-                ledger.refresh()
-        seed = ledger.seed()
+                self.refresh()
+        seed = self.seed()
         if dataset_id not in (None, seed.dataset_id) or dataset_kind != seed.dataset_kind:
             is_other = dataset_id not in (None, seed.dataset_id)
             expected = f"{dataset_id} ({dataset_kind})" if is_other else f"a {dataset_kind} dataset"
-            raise LedgerTaken(ledger.place, expected, f"{seed.dataset_id} ({seed.dataset_kind})")
-        return ledger
+            raise LedgerTaken(self.place, expected, f"{seed.dataset_id} ({seed.dataset_kind})")
 
-    def append(self, event: Event, *, expecting: EntryRef | None = ANY) -> LedgerEntry:
+    def append(self, event: Event, *, expecting: EntryRef | None = ANY, check_files: bool = True) -> LedgerEntry:
         """Publish the next entry, and return it once it is durable.
 
         A data event whose window is already committed is not written again: the existing entry is returned. When another writer
@@ -120,6 +128,7 @@ class Ledger(LedgerReader):
             event: the event; `resume().add_data(…)` and `execute_query(…)` make events that carry all they must.
             expecting: the entry that the event rests on: for data events the newest data entry (`resume().at`), for others the
                 newest entry (`head()`); None: there is none. HeadMoved when it is another.
+            check_files: whether to look at the files of the event. False for a caller that has just published them.
 
         Raises LedgerRuleError (NothingAdded and NothingExecuted: there was nothing to write), HeadMoved, WindowConflict,
         WindowPassed, NewerLedger, ObjectMissing, ObjectDamaged, StorageError; OutcomeUnknown: append it again,
@@ -128,7 +137,7 @@ class Ledger(LedgerReader):
         with self._lock:
             if self._head is None:
                 self.refresh()
-            is_checked = False
+            is_checked = not check_files
             for _ in range(_RETRIES):
                 head = self._head
                 data = None if head is None else head.carried.data
@@ -183,13 +192,14 @@ class Ledger(LedgerReader):
         now = int(self._clock() * 1_000_000)
         seq = 0 if head is None else head.seq + 1
         self._check_known(event)
+        carried = (CarriedNumbers() if head is None else head.carried).after(seq, event)
         return LedgerEntry(
             seq=seq,
             prev_hash=None if head is None else head.hash,
             system_time=now if head is None else max(now, head.system_time),  # clocks go back, ledgers do not
             event=event,
-            carried=(CarriedNumbers() if head is None else head.carried).after(seq, event),
-            format=FORMAT,
+            carried=carried,
+            format=max(format_after(carried), 1 if head is None else head.format),
         )
 
     def _check_known(self, event: Event) -> None:

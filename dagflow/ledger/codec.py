@@ -16,10 +16,11 @@ from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
 import attrs
 
 from dagflow.ledger.errors import EntryMalformed
-from dagflow.ledger.events import KINDS, Event, LedgerEntry, SetSchema, UnknownEvent
+from dagflow.ledger.events import KINDS, CarriedNumbers, Event, LedgerEntry, SetSchema, UnknownEvent
 from dagflow.storage import hash_bytes
 
-FORMAT = 1
+FORMAT = 2
+"""The newest format. Entries are of format 1 before the first one that replaces rows, and of format 2 from there on."""
 
 
 class NotCanonical(ValueError):
@@ -35,6 +36,14 @@ def canonical(value: Any) -> bytes:
     Raises ValueError for floats and everything else that is not plain data.
     """
     return _dump(_plain(value, "value"))
+
+
+def format_after(carried: CarriedNumbers) -> int:
+    """Return the format of an entry by the numbers that it carries: the oldest one that can express the dataset.
+
+    Versions of dagflow that know format 1 only would take replaced rows for content, so they append nothing after format 2.
+    """
+    return 1 if carried.replaced is None else FORMAT
 
 
 def schema_hash(event: SetSchema) -> str:

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from dagflow.errors import ConfigError, RunError
 from dagflow.errors.base import error
+from dagflow.errors.wording import did_you_mean, known_names
 
 
 @error
@@ -166,6 +167,23 @@ class ObjectDamaged(LedgerDamaged):
 
 
 @error
+class CurrentDiffers(LedgerDamaged):
+    """The name `current` of a dataset does not lead to the snapshot that is its content. Readers of the ledger are right."""
+
+    remedy: str
+    code: ClassVar[str] = "DF518"
+    example = {
+        "place": "out",
+        "seq": 5,
+        "reason": "current leads to _snapshots/w000002, and the content is _snapshots/w000004",
+        "remedy": "ln -sfn _snapshots/w000004 out/current",
+    }
+
+    def message(self) -> str:
+        return f"{self.place}, entry {self.seq}: {self.reason}\n  help: {self.remedy}"
+
+
+@error
 class HeadMoved(LedgerError):
     """Another writer has appended an entry in the meantime."""
 
@@ -309,3 +327,19 @@ class NoSuchEntry(ConfigError, LedgerError, LookupError):
 
     def message(self) -> str:
         return f"{self.place} has no {self.what}; {self.newest}"
+
+
+@error
+class NoSuchColumn(ConfigError, LedgerError, LookupError):
+    """A dataset does not have the requested column."""
+
+    place: str
+    name: str
+    known: tuple[str, ...]
+    code: ClassVar[str] = "DF286"
+    example = {"place": "out", "name": "coutry", "known": ("id", "country")}
+    general_remedy = "name a column of the schema, which `dagflow show` prints"
+
+    def message(self) -> str:
+        listed = known_names(self.known) or " It has no columns."
+        return f"{self.place} has no column {self.name!r}.{did_you_mean(self.name, self.known)}{listed}"

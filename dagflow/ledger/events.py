@@ -80,12 +80,14 @@ class DataSlice:
         files: at least one.
         schema_hash: of the schema in effect, see `schema_hash`.
         logical_hash: of the values, however they are written; absent where the writer's bytes are reproducible themselves.
+        replaces: whether these rows take the place of all earlier ones, which are no longer content of the dataset.
     """
 
     interval: OffsetInterval
     files: tuple[DataFile, ...]
     schema_hash: str
     logical_hash: str | None = None
+    replaces: bool = False
     unknown: Mapping[str, Any] = attrs.field(factory=dict)
 
     @property
@@ -309,6 +311,7 @@ class CarriedNumbers:
         transform: the newest SetTransform.
         data: the newest data entry.
         rows: the newest data entry that added rows.
+        replaced: the newest data entry whose rows took the place of all earlier ones.
         sources: the newest SetSource by the source's name.
         windows: the newest window committed, by application.
         kinds: all kinds of events up to here, sorted.
@@ -318,6 +321,7 @@ class CarriedNumbers:
     transform: int | None = None
     data: int | None = None
     rows: int | None = None
+    replaced: int | None = None
     sources: Mapping[str, int] = attrs.field(factory=dict)
     windows: Mapping[str, int] = attrs.field(factory=dict)
     kinds: tuple[str, ...] = ()
@@ -337,6 +341,8 @@ class CarriedNumbers:
             changes["windows"] = {**self.windows, event.txn.app_id: event.txn.window_id}
             if event.new_data is not None:
                 changes["rows"] = seq
+                if event.new_data.replaces:
+                    changes["replaced"] = seq
         if kind_of(event) not in self.kinds:
             changes["kinds"] = tuple(sorted({*self.kinds, kind_of(event)}))
         return attrs.evolve(self, **changes)

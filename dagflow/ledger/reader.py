@@ -6,6 +6,7 @@ import datetime
 import threading
 from collections.abc import Iterator
 
+from dagflow.exports import shown_in_notebooks
 from dagflow.ledger.codec import decode_entry
 from dagflow.ledger.errors import (
     EntryMissing,
@@ -50,6 +51,8 @@ class LedgerReader:
         self._kept: dict[int, LedgerEntry] = {}
         self._lock = threading.RLock()
 
+    _repr_mimebundle_ = shown_in_notebooks("ledger_bundle")
+
     @property
     def place(self) -> str:
         """The place of the ledger, for messages."""
@@ -65,15 +68,22 @@ class LedgerReader:
                     raise EntryRewritten(self.store.url, newest[0], f"it says that it is entry {self._head.seq}")
             return self._head
 
+    def known_head(self) -> LedgerEntry | None:
+        """Return the newest entry that this handle knows; it is looked for only if there is none. Raises LedgerDamaged."""
+        return self.refresh() if self._head is None else self._head
+
     def head(self) -> EntryRef | None:
         """Return the newest entry; None while there is none."""
         newest = self.refresh()
         return None if newest is None else newest.ref
 
-    def resume(self) -> ResumeState:
-        """Return the state of the dataset: one read of the newest data entry, however long the chain is."""
+    def resume(self, *, refresh: bool = True) -> ResumeState:
+        """Return the state of the dataset: one read of the newest data entry, however long the chain is.
+
+        `refresh`: False looks for newer entries only if this handle knows none. `append` then raises HeadMoved if there are.
+        """
         with self._lock:
-            head = self.refresh()
+            head = self.refresh() if refresh else self.known_head()
             return resume(None if head is None or head.carried.data is None else self.entry(head.carried.data))
 
     def entry(self, seq: int) -> LedgerEntry:
@@ -178,6 +188,25 @@ class LedgerReader:
             yield entry
             at = self.entry(entry.seq - 1) if entry.seq else None
 
+    def content(self, newest: int | None = None) -> Iterator[LedgerEntry]:
+        """Return the entries whose rows are the content of the dataset at an entry (the newest), newest first.
+
+        These are all that added rows, from the newest one that replaced all rows before it.
+        """
+        for entry in self.data_entries(newest):
+            yield entry
+            if entry.seq == entry.carried.replaced:
+                return
+
+    def first_row(self, at: int | None = None) -> int:
+        """Return the offset of the first row that is content of the dataset at an entry (the newest): at most two reads."""
+        head = self.refresh()
+        if head is None:
+            return 0
+        replaced = self.entry(head.seq if at is None else at).carried.replaced
+        data = None if replaced is None else self.entry(replaced).data
+        return 0 if data is None or data.new_data is None else data.new_data.interval.start
+
     def entry_of(self, offset: int) -> LedgerEntry:
         """Return the entry that added a row: O(log n) reads. Raises NoSuchEntry."""
         head = self.refresh()
@@ -253,7 +282,9 @@ class LedgerReader:
     def rows_after(self, position: InputSlice | None, until: int | None = None) -> Iterator[LedgerEntry]:
         """Return the entries that added rows after a position (None: all), oldest first, up to an entry (the newest).
 
-        One or two reads each where they follow each other, O(log n) where n entries without rows lie between.
+        Rows that an entry up to there has replaced are left out. One or two reads each where they follow each other, O(log n)
+        where n entries without rows lie between.
+
         Raises NoSuchEntry, LedgerDamaged.
         """
         head = self.refresh()
@@ -261,6 +292,8 @@ class LedgerReader:
         low = 0 if consumed is None or consumed.prev_block is None else consumed.prev_block.seq
         offset = 0 if consumed is None or consumed.prev_offset is None else consumed.prev_offset + 1
         stop = (-1 if head is None else head.seq) if until is None else self.entry(until).seq
+        if stop > low and (replaced := self.entry(stop).carried.replaced) is not None and replaced > low:
+            low, offset = replaced - 1, self.first_row(stop)
         while low < stop:
             hit = self._next_rows(low, stop, offset)
             if hit is None:
@@ -294,7 +327,10 @@ class LedgerReader:
         return entry, entry.data.new_data.interval
 
     def files_of(self, part: InputSlice) -> Iterator[tuple[LedgerEntry, DataFile]]:
-        """Return the files that hold the rows `(prev_offset, new_offset]` of a slice, in their order, each with its entry."""
+        """Return the files that hold the rows `(prev_offset, new_offset]` of a slice, in their order, each with its entry.
+
+        Rows that an entry of the slice has replaced are left out.
+        """
         if part.new_block is None or part.new_offset is None:
             return
         before = InputSlice(dataset_id=part.dataset_id, prev_block=part.prev_block, prev_offset=part.prev_offset)

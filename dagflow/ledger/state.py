@@ -63,11 +63,17 @@ class ResumeState:
         return any(each.new_block is not None for each in event.inputs)
 
     def data_slice(
-        self, files: Iterable[tuple[str, int, int, str]], *, schema_hash: str, logical_hash: str | None = None
+        self,
+        files: Iterable[tuple[str, int, int, str]],
+        *,
+        schema_hash: str,
+        logical_hash: str | None = None,
+        replaces: bool = False,
     ) -> DataSlice | None:
         """Return the slice of new files, given as `(path, rows, size, hash)` in the order of their rows.
 
-        Files without rows are left out; None when no rows are left: no data is an absent slice.
+        Files without rows are left out; None when no rows are left: no data is an absent slice. `replaces`: the rows take the
+        place of all earlier ones.
         """
         made = []
         start = offset = self.next_offset
@@ -79,7 +85,11 @@ class ResumeState:
         if not made:
             return None
         return DataSlice(
-            interval=OffsetInterval(start, offset - 1), files=tuple(made), schema_hash=schema_hash, logical_hash=logical_hash
+            interval=OffsetInterval(start, offset - 1),
+            files=tuple(made),
+            schema_hash=schema_hash,
+            logical_hash=logical_hash,
+            replaces=replaces,
         )
 
     def add_data(

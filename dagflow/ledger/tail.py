@@ -14,11 +14,13 @@ from contextlib import suppress
 from dagflow.ledger.codec import canonical, hash_of
 from dagflow.ledger.errors import EntryMissing, EntryRewritten, LedgerCut
 from dagflow.ledger.events import EntryRef
-from dagflow.storage import Store, hash_bytes
+from dagflow.storage import Store, hash_bytes, is_object_store
 
 ENTRIES = "ledger"
 HINTS = "ledger-hint"
 SHARD = 1000
+HINT_EVERY = 16
+"""Entries from one hint to the next, in object stores."""
 _ENTRY = re.compile(rf"{ENTRIES}/(\d{{9}})/(\d{{12}})\.json")
 
 
@@ -71,6 +73,7 @@ class Tail:
         self.store = store
         self.hints = hints
         self._seen: set[str] = set()
+        self._every = HINT_EVERY if is_object_store(hints.url) else 1
 
     def hint(self) -> EntryRef | None:
         """Return the newest hint that can be read, if any."""
@@ -84,19 +87,26 @@ class Tail:
         return None
 
     def note(self, ref: EntryRef) -> None:
-        """Publish a hint, and remove the older ones that are known. Best effort: nothing depends on it."""
+        """Publish a hint, and remove the older ones that are known. Best effort: nothing depends on it.
+
+        In object stores, where each hint is two requests, only some entries get one.
+        """
+        if ref.seq % self._every:
+            return
         name = f"{HINTS}/{ref.seq:012d}"
         with suppress(Exception):
             self.hints.create(name, hint_bytes(ref))
-            for older in [each for each in self._seen if each < name]:
-                self.hints.discard(older)
-                self._seen.discard(older)
+            older = [each for each in self._seen if each < name]
+            self.hints.discard_all(older)
+            self._seen.difference_update(older)
             self._seen.add(name)
 
     def find(self, read_before: EntryRef | None) -> tuple[int, bytes] | None:
         """Return the number and bytes of the newest entry, None for an empty ledger; `read_before`: the newest one read so far.
 
-        Reads the hint, the hinted entry and the absent one after it; galloping when the hint is old or missing.
+        Reads the hint, the hinted entry and the absent one after it; galloping when the hint is old or missing. An entry that is
+        listed behind the end says that there is a hole: entries are published in their order. A listing may be old, so it never
+        tells the end.
         Raises LedgerCut, EntryRewritten, EntryMissing.
         """
         start, stored = -1, b""
@@ -112,16 +122,34 @@ class Tail:
                 start, stored = ref.seq, data
             if hash_of(stored) != ref.hash:
                 raise EntryRewritten(self.store.url, ref.seq, f"its hash is {hash_of(stored)}, but {ref.hash} was written")
+        near, listed = start, self._numbers_near(start) if self._every > 1 else None
+        if listed is not None:
+            start, stored = self._skip_listed(listed, start, stored)
         while True:
             start, stored = self._gallop(start, stored)
-            beyond = [number for number in self._numbers_near(max(start, 0)) if number > start]
-            if not beyond:
+            if listed is None or _shard(start) != _shard(near):
+                near, listed = start, self._numbers_near(start)
+            behind = self._behind(start, listed)
+            if behind is None:
                 return None if start < 0 else (start, stored)
             # another writer may have appended in the meantime; otherwise there is a hole
             after = self.store.read(entry_name(start + 1))
             if after is None:
-                raise EntryMissing(self.store.url, start + 1, f"it is missing, but entry {beyond[0]} is there")
-            start, stored = start + 1, after
+                raise EntryMissing(self.store.url, start + 1, f"it is missing, but entry {behind} is there")
+            start, stored, listed = start + 1, after, None
+
+    def _behind(self, end: int, listed: list[int]) -> int | None:
+        """Return an entry behind the end, None for none. What is listed there and cannot be read is of an old listing."""
+        numbers = (number for number in listed if number > end)
+        return next((number for number in numbers if self.store.read(entry_name(number)) is not None), None)
+
+    def _skip_listed(self, listed: list[int], start: int, stored: bytes) -> tuple[int, bytes]:
+        """Return the last of the listed entries that follow without a gap: one request for what galloping takes several for."""
+        numbers, last = set(listed), start
+        while last + 1 in numbers:
+            last += 1
+        data = self.store.read(entry_name(last)) if last > start else None
+        return (start, stored) if data is None else (last, data)
 
     def _gallop(self, low: int, stored: bytes) -> tuple[int, bytes]:
         step = 1
@@ -141,8 +169,12 @@ class Tail:
     def _numbers_near(self, seq: int) -> list[int]:
         """Return the numbers of entries in the folder of an entry and in the next one."""
         numbers = []
-        for shard in (seq // SHARD, seq // SHARD + 1):
+        for shard in (_shard(seq), _shard(seq) + 1):
             numbers += [
                 number for name in self.store.names(f"{ENTRIES}/{shard:09d}/") if (number := entry_number(name)) is not None
             ]
         return sorted(numbers)
+
+
+def _shard(seq: int) -> int:
+    return max(seq, 0) // SHARD

@@ -27,9 +27,10 @@ from dagflow.ledger.reader import LedgerReader
 from dagflow.ledger.rules.data import path_inside
 from dagflow.ledger.rules.rule import ChainState
 from dagflow.ledger.rules.table import broken_rules
+from dagflow.ledger.snapshots import current_problem
 from dagflow.ledger.state import fold, resume
 from dagflow.ledger.tail import ENTRIES, HINTS, entry_name, entry_number, parse_hint
-from dagflow.storage import file_system, inside, new_hash, translate
+from dagflow.storage import file_system, inside, is_object_store, new_hash, translate
 from dagflow.storage.errors import PathOutside
 
 _PIECE = 1 << 20
@@ -40,7 +41,8 @@ class VerifyReport:
     """The result of verifying.
 
     Attributes:
-        entries, rows, files: how many were read and checked.
+        entries, files: how many were read and checked; files of replaced rows may be gone.
+        rows: the content of the dataset.
         head: the newest entry: noted elsewhere, it shows if the whole ledger is rewritten.
         problems: what is damaged, in the order of entries.
     """
@@ -74,6 +76,7 @@ def verify(
     numbers = sorted(_numbers(ledger, problems))
     last = numbers[-1] if numbers else -1
     present = set(numbers)
+    first = _first_content(ledger, last)
     for seq in range(last + 1):
         entry = _entry(ledger, seq, seq in present, last, problems, hashes)
         if entry is None:
@@ -91,17 +94,21 @@ def verify(
         read.append(entry)
         if isinstance(entry.event, ExecuteQuery):
             problems += _inputs(entry, entry.event, inputs)
-        if files:
-            for problem in _files(ledger, entry):
-                checked += 1
-                problems += [] if problem is None or _is_known(problem, problems) else [problem]
+        for problem in _files(ledger, entry) if files else ():
+            if isinstance(problem, ObjectMissing) and seq < first:
+                continue  # its rows were replaced, and it was swept
+            checked += 1
+            problems += [] if problem is None or _is_known(problem, problems) else [problem]
     problems += _hints(ledger, last, hashes, noted)
     head = read[-1] if read and read[-1].seq == last else None
     if head is not None and not problems and fold(read) != resume(before.data if before is not None else None):
         problems.append(
             LedgerDamaged(ledger.place, head.seq, "what the newest data entry carries is not what all entries add up to")
         )
-    rows = sum(e.data.new_data.interval.rows for e in read if e.data is not None and e.data.new_data is not None)
+    if files and head is not None and not problems and (problem := current_problem(ledger, head.seq)) is not None:
+        problems.append(problem)
+    content = (entry.data.new_data for entry in read if entry.data is not None and entry.seq >= first)
+    rows = sum(each.interval.rows for each in content if each is not None)
     return VerifyReport(
         entries=len(read), rows=rows, files=checked, head=None if head is None else head.ref, problems=tuple(problems)
     )
@@ -109,17 +116,28 @@ def verify(
 
 def _numbers(ledger: LedgerReader, problems: list[DagflowError]) -> Iterator[int]:
     """Return the numbers of all entries: those listed, and those after them that a listing may not show yet."""
-    newest = -1
+    listed: list[int] = []
     for name in ledger.store.names(f"{ENTRIES}/"):
         number = entry_number(name)
         if number is None:
             problems.append(ForeignObject(ledger.store.url, None, f"{name} is not an entry of a ledger"))
         else:
-            newest = max(newest, number)
-            yield number
+            listed.append(number)
+    listed.sort()
+    while is_object_store(ledger.store.url) and listed and ledger.store.read(entry_name(listed[-1])) is None:
+        listed.pop()  # the listing is older than the ledger
+    yield from listed
+    newest = listed[-1] if listed else -1
     while ledger.store.read(entry_name(newest + 1)) is not None:
         newest += 1
         yield newest
+
+
+def _first_content(ledger: LedgerReader, last: int) -> int:
+    """Return the number of the first entry whose rows are content, by the newest entry that can be read."""
+    entries = (_entry(ledger, seq, True, last, [], {}) for seq in range(last, -1, -1))
+    newest = next((entry for entry in entries if entry is not None), None)
+    return 0 if newest is None or newest.carried.replaced is None else newest.carried.replaced
 
 
 def _entry(
@@ -157,10 +175,11 @@ def _files(ledger: LedgerReader, entry: LedgerEntry) -> Iterator[DagflowError | 
     """Return a problem or None for each file that an entry adds."""
     if ledger.folder is not None and entry.data is not None and entry.data.new_data is not None:
         for file in entry.data.new_data.files:
-            yield _file(ledger.folder, entry.seq, file)
+            yield file_problem(ledger.folder, entry.seq, file)
 
 
-def _file(folder: str, seq: int, file: DataFile) -> DagflowError | None:
+def file_problem(folder: str, seq: int, file: DataFile) -> DagflowError | None:
+    """Return what is wrong with a committed file, by its size and hash; None if nothing is."""
     try:
         path = inside(folder, file.path)
     except PathOutside as problem:

@@ -179,3 +179,16 @@ class ReplayDiffers(NotTraceable):
 
     def message(self) -> str:
         return f"window {self.window} (entry {self.seq}), replayed, does not give {self.file} as it was committed: {self.reason}"
+
+
+@error
+class PortNotPeekable(ConfigError):
+    """The records of a port cannot be shown."""
+
+    port: str
+    reason: str
+    code: ClassVar[str] = "DF276"
+    example = {"port": "join.right", "reason": "no stream leads to it"}
+
+    def message(self) -> str:
+        return f"cannot peek at {self.port}: {self.reason}\n  help: `dagflow peek APP` lists the ports that records flow through"

@@ -17,7 +17,7 @@ from dagflow.launching.errors import ApplicationUnknown
 from dagflow.ledger import DataFile, LedgerEntry
 from dagflow.lineage.errors import ApplicationChanged, MadeOnDriver, RunFolderMissing, StateForgotten, WindowForgotten
 from dagflow.model.types.plain_data import encode
-from dagflow.plan.plan import Plan, Stage
+from dagflow.planning.plan import Plan, Stage
 from dagflow.runtime.run_folder.folders import read_app_id
 from dagflow.runtime.run_folder.launch_record import LaunchRecord
 from dagflow.runtime.run_folder.layout import OWNER

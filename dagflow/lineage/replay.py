@@ -21,7 +21,7 @@ from dagflow.lineage.history import FileOrigin, PastWindow, changed_sources, sta
 from dagflow.lineage.row_search import leading_to
 from dagflow.lineage.trace import ApplicationLocator
 from dagflow.local.spool import Spool, transform_runner
-from dagflow.plan.plan import Plan, Stage
+from dagflow.planning.plan import Plan, Stage
 from dagflow.runtime.exchange.channels import TaskChannels
 from dagflow.runtime.exchange.dataframes import transforms_of
 from dagflow.runtime.stage.failure import Abort

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -14,6 +14,7 @@ from dagflow.launching.record import rebuild
 from dagflow.ledger import DataFile, ExecuteQuery, InputSlice, Ledger, LedgerEntry
 from dagflow.ledger.dataset.find import find_dataset
 from dagflow.ledger.errors import NoSuchEntry
+from dagflow.ledger.snapshots import CURRENT, snapshot_of
 from dagflow.lineage.errors import BehindExchange, CodeNotNamed, SourceSilent
 from dagflow.lineage.history import FileOrigin, Item, PastWindow, changed_sources, stage_of, standing_in, states_kept
 from dagflow.lineage.row_search import Origin, hash_of, origin_of, position_of
@@ -21,7 +22,7 @@ from dagflow.model.operator.base import ErrorRecord, Operator
 from dagflow.model.operator.context import OperatorContext
 from dagflow.model.operator.protocols import RereadsRecords
 from dagflow.model.types.plain_data import decode
-from dagflow.plan.plan import Plan
+from dagflow.planning.plan import Plan
 from dagflow.runtime.task.compile import loaded, pickled, stage_program
 from dagflow.scan.bad_rows import BadRow, RowOrigin
 from dagflow.storage import absolute, is_local, join
@@ -152,18 +153,34 @@ def trace(dataset: str, offset: int, *, exact: bool = False, locator: Applicatio
     NoSuchEntry, LedgerDamaged.
     """
     folder = find_dataset(dataset)
-    entry = Ledger.open(folder, durable=False).entry_of(offset)
+    ledger = Ledger.open(folder, durable=False)
+    entry = ledger.entry_of(offset)
     assert entry.data is not None
     assert entry.data.new_data is not None
     file = next(file for file in entry.data.new_data.files if file.interval.start <= offset <= file.interval.end)
     inputs = entry.data.inputs if isinstance(entry.data, ExecuteQuery) else ()
-    found = Trace(dataset=folder, offset=offset, entry=entry, file=file, row=offset - file.interval.start, inputs=tuple(inputs))
+    found = Trace(
+        dataset=folder,
+        offset=offset,
+        entry=entry,
+        file=file,
+        row=offset - file.interval.start,
+        inputs=tuple(inputs),
+        remarks=tuple(_replaced(ledger, entry)),
+    )
     try:
         for step in _steps(locator or ApplicationLocator(), exact):
             found = step(found)
     except DagflowError as problem:
         found = attrs.evolve(found, problem=problem)
     return found
+
+
+def _replaced(ledger: Ledger, entry: LedgerEntry) -> Iterator[str]:
+    """Yield a remark if the rows of an entry are not content of the dataset any more."""
+    head = ledger.refresh()
+    if head is not None and head.carried.replaced is not None and entry.seq < head.carried.replaced:
+        yield f"the row is no longer in the dataset: entry {head.carried.replaced} replaced all rows before its own"
 
 
 def row_of(place: str, line: int) -> int:
@@ -174,6 +191,7 @@ def row_of(place: str, line: int) -> int:
     folder = find_dataset(place)
     name = absolute(place)[len(folder) :].lstrip("/")
     ledger = Ledger.open(folder, durable=False)
+    name = _in_snapshot(ledger, name)
     for entry in ledger.data_entries():
         for file in entry.data.new_data.files if entry.data is not None and entry.data.new_data is not None else ():
             if file.path == name:
@@ -181,6 +199,14 @@ def row_of(place: str, line: int) -> int:
                     raise NoSuchEntry(folder, f"row {line} of {name}", f"that file has {file.rows}")
                 return file.interval.start + line - 1
     raise NoSuchEntry(folder, f"committed file {name or place!r}", "only files that its ledger names are committed")
+
+
+def _in_snapshot(ledger: Ledger, name: str) -> str:
+    """Return the committed name of a file that is reached by the name of the newest snapshot."""
+    word, slash, rest = name.partition("/")
+    head = ledger.refresh()
+    replaced = None if head is None or head.carried.replaced is None else ledger.entry(head.carried.replaced).data
+    return f"{snapshot_of(replaced.txn.window_id)}/{rest}" if replaced is not None and slash and word == CURRENT else name
 
 
 def _steps(locator: ApplicationLocator, exact: bool) -> Sequence[Callable[[Trace], Trace]]:
@@ -217,12 +243,12 @@ def _exactly(found: Trace, past: PastWindow, locator: ApplicationLocator) -> Tra
     if written.task is not None and past.level_of(written.task):
         raise BehindExchange(written.operator, written.task)
     built, folder, remarks = locator.built(past)
-    found = attrs.evolve(found, remarks=remarks)
+    found = attrs.evolve(found, remarks=(*found.remarks, *remarks))
     with standing_in(folder):
         plan = built.plan()
         changed = past.check_application(built, plan)
         if changed:
-            found = attrs.evolve(found, remarks=(*remarks, f"properties have changed since: {'; '.join(changed)}"))
+            found = attrs.evolve(found, remarks=(*found.remarks, f"properties have changed since: {'; '.join(changed)}"))
         stage, partition = stage_of(plan, _written(found), past.window)
         program = pickled(stage_program(plan, stage.name), plan, travels=False)
         written, spec = _written(found), past.task(plan, stage, partition, folder)
@@ -292,9 +318,10 @@ def _row(item: Item, place: RowOrigin, head: str, kind: str) -> SourceRecord:
     if place.position is None:
         raise SourceSilent(head, kind, "its format does not say where a row was read")
     if place.data is None:
-        raise SourceSilent(
-            head, kind, f"its format reads many rows at once; those with this one begin at byte {place.position} of {item.path}"
-        )
+        where = f"those with this one begin at byte {place.position} of {item.path}"
+        if place.row is not None:
+            where += f", and it is row {place.row:,} of that file (from 0)"
+        raise SourceSilent(head, kind, f"its format reads many rows at once; {where}")
     data = bytes(place.data[:MOST])
     length = len(place.data)
     return SourceRecord(

@@ -1,7 +1,7 @@
 """The process that worker processes are forks of. It imports what tasks need, once, and never runs user code.
 
 It has one thread, which is what makes forking it safe: no other thread can hold a lock at that moment. It does not import the
-launch's main module, so that scripts need no main guard, and notebooks work.
+launch's main module, so that scripts need no main guard, and notebooks work. `boot` starts it.
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ from logging import LogRecord, getLogger
 from dagflow.local.boot import ServerProcess, boot
 from dagflow.local.channel import Channel, ChannelClosed
 from dagflow.local.fork_server import COMMAND, FORK, KILL, REAP, REPLY, Preparation
-from dagflow.local.worker import TaskAnswer, TaskRequest, logger_levels
+from dagflow.local.worker import TaskAnswer, TaskRequest
+from dagflow.logs import levels_set
 
 _FORKED = ("operators", "pyarrow")
 """The packages whose modules are imported before processes fork. Others might start threads when they are imported."""
@@ -66,7 +67,7 @@ class WorkerPool:
 
     def _prepared(self, server: ServerProcess) -> ServerProcess:
         modules = tuple(sorted(name for name in sys.modules if name.partition(".")[0] in _FORKED))
-        preparation = Preparation(tuple(sys.path), modules, logger_levels(), self.folder, tuple(sys.argv))
+        preparation = Preparation(tuple(sys.path), modules, levels_set(), self.folder, tuple(sys.argv))
         with contextlib.suppress(ChannelClosed):  # it has ended already: the first fork says so
             Channel(server.control).send(preparation)
         server.is_prepared = True

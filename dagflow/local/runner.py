@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from concurrent.futures import Future
 
+import attrs
+
 from dagflow.local.spool import Spool, TransformRunner, transform_runner
+from dagflow.runtime.rebalancing.background import BACKGROUND
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.program import Job, TaskSpec
 from dagflow.runtime.task.execute import execute
+
+
+@attrs.frozen(eq=False)
+class _Look:
+    runner: LocalRunner
+    every: float = 0.25  # see `BackgroundTask`
+
+    def tick(self) -> None:
+        with contextlib.suppress(Exception):  # nothing that counts depends on it
+            self.runner.looking()
 
 
 class LocalRunner:
@@ -27,6 +41,7 @@ class LocalRunner:
         self._attempts = 0
         self._here: TransformRunner | None = None  # a local Spark, where an application has DataFrame transforms
         self.stopping: Callable[[], bool] = lambda: False  # asked between tasks
+        self.looking: Callable[[], None] = lambda: None  # called while tasks run, by another thread
 
     def open(self, application: str, run_folder: str) -> None:
         """Nothing to get ready."""
@@ -35,7 +50,8 @@ class LocalRunner:
         """Runs all tasks before it returns, one level after the other; stops at the first that fails."""
         future: Future[list[TaskOutcome]] = Future()
         try:
-            future.set_result(self._ran(job))
+            with BACKGROUND.looking_after(_Look(self)):
+                future.set_result(self._ran(job))
         except Exception as error:  # noqa: BLE001  # of a DataFrame transform: raised where the result is awaited, as Spark's are
             future.set_exception(error)
         return future

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import ctypes
 import logging
 import logging.handlers
@@ -16,6 +17,7 @@ import attrs
 
 from dagflow.local.channel import Channel, ChannelClosed
 from dagflow.local.row_files import RowWriter, StoredRow, channels
+from dagflow.logs import LogFields, set_levels, write_whole_lines
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.stage.failure import describe
 from dagflow.runtime.stage.program import TaskSpec
@@ -59,6 +61,7 @@ class TaskAnswer:
 def serve(channel: Channel, parent: int, levels: Mapping[str, int]) -> None:
     """Run tasks until the channel is closed. `levels`: of the launch's loggers, by name."""
     die_with(parent)
+    write_whole_lines()
     send_log_records(channel, levels)
     if "numpy.random" in sys.modules:  # its state is that of all forks
         sys.modules["numpy.random"].seed()
@@ -91,25 +94,27 @@ def die_with(parent: int) -> None:
         os._exit(1)
 
 
-def logger_levels() -> dict[str, int]:
-    """Return the levels that are set in this process, by the name of the logger; of the root, whose name is empty, always."""
-    loggers = {name: each for name, each in list(logging.root.manager.loggerDict.items()) if isinstance(each, logging.Logger)}
-    return {"": logging.root.level, **{name: logger.level for name, logger in loggers.items() if logger.level}}
-
-
 def send_log_records(channel: Channel, levels: Mapping[str, int]) -> None:
     """Send the records of all loggers to the launch, whose handlers and filters get them."""
-    for name, level in levels.items():
-        logging.getLogger(name).setLevel(level)
+    set_levels(levels)
     logging.root.handlers[:] = [_Sending(channel)]
 
 
 class _Sending(logging.handlers.QueueHandler):
-    """Sends records. The base class makes them fit to be pickled."""
+    """Sends records."""
 
     def __init__(self, channel: Channel) -> None:
         super().__init__(queue.SimpleQueue())  # stays empty
         self._channel = channel
+        self.addFilter(LogFields())  # only here is it known which operator runs
+
+    def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
+        """Return a copy that pickles. The base class would put the exception into the message."""
+        prepared = copy.copy(record)
+        prepared.msg, prepared.args = record.getMessage(), None
+        if record.exc_info:
+            prepared.exc_text, prepared.exc_info = logging.Formatter().formatException(record.exc_info), None
+        return prepared
 
     def enqueue(self, record: logging.LogRecord) -> None:
         self._channel.send(record)

@@ -9,8 +9,9 @@ import attrs
 
 from dagflow.errors import DagflowError
 from dagflow.errors.shown import visible, visible_lines, without_secrets
-from dagflow.render.style import Style
+from dagflow.render.style import LEAST, Style, narrower, wrap
 
+INDENT = 2
 _PATHS = ("path", "file", "file_path", "folder", "place", "url", "source", "output", "dataset", "run_folder")
 
 
@@ -37,11 +38,23 @@ def error_text(error: DagflowError, style: Style | None = None) -> str:
 
 
 def _block(error: DagflowError, style: Style) -> str:
-    first, *rest = visible_lines("\n".join([_on_one_line(error).message(), *error.notes])).split("\n")
-    head = f"{style.paint('bold red', f'error[{error.code}]')} {style.paint('bold', first)}"
+    return error_block(error.code, "\n".join([_on_one_line(error).message(), *error.notes]), style)
+
+
+def error_block(code: str | None, text: str, style: Style) -> str:
+    """Return an error of which the code and the message are known. Exceptions that are not dagflow's have no code."""
+    first, *rest = visible_lines(text).split("\n")
+    label = f"error[{code}]" if code else "error:"
+    head, *more = _wrapped(f"{label} {first}", narrower(style, INDENT))
+    head = " ".join(part for part in (style.paint("bold red", label), style.paint("bold", head[len(label) :].lstrip())) if part)
     # what follows the first line stands below it, however its author wrote it
     lines = [line if not line or line.startswith("  ") else f"  {line}" for line in rest]
-    return "\n".join([head, *(_line(line, style) for line in lines)])
+    more = [" " * INDENT + style.paint("bold", line) for line in more]
+    return "\n".join([head, *more, *(_line(line, style) for line in lines)])
+
+
+def _wrapped(text: str, style: Style) -> list[str]:
+    return [text] if style.width is None else wrap(text, max(LEAST, style.width))
 
 
 def _on_one_line(error: DagflowError) -> DagflowError:
@@ -58,11 +71,15 @@ def _on_one_line(error: DagflowError) -> DagflowError:
 
 
 def _line(line: str, style: Style) -> str:
-    for word in ("help:", "did you mean"):
-        if line.lstrip().startswith(word):
-            blanks = len(line) - len(line.lstrip())
-            return line[:blanks] + style.paint("cyan", word) + line[blanks + len(word) :]
-    return line
+    """Return a line below the first one, for the terminal. Sentences are wrapped; columns and code stay as they are."""
+    text = line.lstrip()
+    blanks = line[: len(line) - len(text)]
+    label = next((word for word in ("help:", "did you mean") if text.startswith(word)), "")
+    hanging = len("help: ") if text.startswith("help: ") else 0
+    is_sentence = len(blanks) == INDENT and "  " not in text
+    first, *more = _wrapped(text[hanging:], narrower(style, INDENT + hanging)) if is_sentence else [text[hanging:]]
+    first = style.paint("cyan", label) + (text[:hanging] + first)[len(label) :]
+    return "\n".join([blanks + first, *(blanks + " " * hanging + each for each in more)])
 
 
 def error_json(error: DagflowError) -> list[dict[str, Any]]:

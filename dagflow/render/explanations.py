@@ -60,16 +60,16 @@ def explanations() -> dict[str, Explanation]:
 
 
 def explain(code: str) -> Explanation:
-    """Return the explanation of a code (`DF012`, `df012`, `012`) or class. Raises LookupError with the nearest code."""
+    """Return the explanation of a code (`DF012`, `df012`, `012`) or class. Raises LookupError with the nearest class."""
     known = explanations()
     wanted = code.strip().upper()
     wanted = wanted if wanted.startswith("DF") else f"DF{wanted}"
     by_name = {each.name.upper(): each for each in known.values() if each.name}
     found = known.get(wanted) or by_name.get(code.strip().upper())
     if found is None:
-        near = suggest(wanted, known) or suggest(code, [each.name for each in known.values() if each.name])
+        near = suggest(code, [each.name for each in known.values() if each.name])  # codes that look alike mean other things
         raise LookupError(
-            f"there is no error {code!r}." + (f" Did you mean {near}?" if near else " `dagflow explain` lists all.")
+            f"there is no error {code!r}." + (f" Did you mean {near}?" if near else "") + " `dagflow explain` lists all."
         )
     return found
 

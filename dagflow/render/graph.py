@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import attrs
 
 from dagflow.errors.shown import visible
-from dagflow.plan.view import OperatorView, PlanView, SinkView, StreamView
+from dagflow.planning.view import OperatorView, PlanView, SinkView, StreamView
 from dagflow.render.style import Style
 
 
@@ -17,7 +17,7 @@ def graph_text(view: PlanView, style: Style | None = None) -> str:
     """The DAG from top to bottom: a dot an operator, a lane for each stream that is on its way to a sink.
 
     >>> from dagflow import DAG
-    >>> from dagflow.plan.view import plan_view
+    >>> from dagflow.planning.view import plan_view
     >>> from operators import Console, FileSplitterInput
     >>> dag = DAG("demo")
     >>> files = dag.add_operator("files", FileSplitterInput(files=["logs"]))
@@ -31,10 +31,12 @@ def graph_text(view: PlanView, style: Style | None = None) -> str:
     style, view = style or Style(), visible(view)
     drawing = _Lanes(style)
     drawn: set[str] = set()
+    leaving: dict[str, list[StreamView]] = {}
+    for stream in view.streams:
+        leaving.setdefault(_operator(stream.source), []).append(stream)
     for operator in ordered(view):
         drawn.add(operator.name)
-        streams = [s for s in view.streams if _operator(s.source) == operator.name]
-        drawing.node(operator, streams, drawn)
+        drawing.node(operator, leaving.get(operator.name, []), drawn)
     return "\n".join(drawing.lines)
 
 
@@ -118,11 +120,11 @@ def ordered(view: PlanView) -> list[OperatorView]:
     for stream in view.streams:
         for sink in stream.sinks:
             before[_operator(sink.port)].add(_operator(stream.source))
-    left, placed = list(view.operators), list[OperatorView]()
+    left, placed, done = list(view.operators), list[OperatorView](), set[str]()
     while left:
-        done = {o.name for o in placed}
         following = next((o for o in left if before[o.name] <= done), left[0])
         placed.append(following)
+        done.add(following.name)
         left.remove(following)
     return placed
 
@@ -131,7 +133,7 @@ def mermaid(view: PlanView) -> str:
     """The DAG as a Mermaid flowchart: ports and types on the arrows; the driver, each stage and each module as a box.
 
     >>> from dagflow import DAG
-    >>> from dagflow.plan.view import plan_view
+    >>> from dagflow.planning.view import plan_view
     >>> from operators import Console, FileSplitterInput
     >>> dag = DAG("demo")
     >>> files = dag.add_operator("files", FileSplitterInput(files=["logs"]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from dagflow.errors.shown import visible
-from dagflow.plan.view import OperatorView, PlanView, StageView, StreamView
+from dagflow.planning.view import OperatorView, PlanView, StageView, StreamView
 from dagflow.render.style import Style, indented, narrower, table
 from dagflow.render.words import counted
 
@@ -16,7 +16,7 @@ def plan_text(view: PlanView, style: Style | None = None) -> str:
     """Return a plan view as text.
 
     >>> from dagflow import DAG
-    >>> from dagflow.plan.view import plan_view
+    >>> from dagflow.planning.view import plan_view
     >>> print(plan_text(plan_view(DAG("demo"), "logical")))
     demo: logical (as written)
     <BLANKLINE>

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import shlex
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from dagflow.errors import DagflowError
 from dagflow.errors.shown import visible, without_secrets
-from dagflow.render.errors import each, error_json
-from dagflow.render.style import Style, table
+from dagflow.render.errors import each, error_block, error_json
+from dagflow.render.style import LEAST, Style, cells, cut, cut_middle, table, wrap
 from dagflow.render.words import byte_rate, count, counted, seconds, size
 from dagflow.runtime.run_folder.reports import ExchangeFigures, OperatorFigures
-from dagflow.runtime.run_report import ReaderFigures, RunReport
+from dagflow.runtime.run_report import ExpectationFigures, ReaderFigures, RunReport
 
 VERSION = 1
 MAX_RETRIES = 3
 """Retries that the closing table shows; the others are in the run's events."""
+MAX_WARNINGS = 3
+MAX_OPERATORS = 20
+"""Operators in a table with times: the others took less."""
+TIMED = 1.0
+"""Seconds of operators, from which on their times are worth a column; and by which a task must exceed the others to be named."""
+SKEWED = 1.5
+"""Times the median that the slowest task must have taken to be named."""
+_HEAD = ["operator", "records in", "records out", "dropped", "rejected", "bytes", "converted"]
+_COPIED = ("output", "sink", "ledger", "run", "page", "Spark UI")  # rows that readers copy
+_PLACE = re.compile(r", ([^,'\"()]+(?:, (?:at or after )?position [\d,]+)?)\)$")
+"""The place at the end of a sample."""
 _COLOURS = {"done": "green", "failed": "red", "interrupted": "yellow"}
 _IN_COLUMNS = ("dropped", "bytes", "bytes_planned")  # counters that have a column
 
@@ -25,29 +38,45 @@ _IN_COLUMNS = ("dropped", "bytes", "bytes_planned")  # counters that have a colu
 def report_text(report: RunReport, style: Style | None = None) -> str:
     """The closing table: a line an operator, then windows, files, bytes, time, output, and how it ended.
 
+    Where operators took a second and more, the slowest comes first, with its share of their time.
+
     >>> from dagflow.runtime.run_folder.reports import OperatorFigures
     >>> from dagflow.runtime.run_report import RunReport
     >>> print(report_text(RunReport(application="demo", runner="local", status="done", windows=1, first_window=0, seconds=0.5,
     ...     operators={"keep": OperatorFigures(records_in=3, records_out=2)})))
-    operator  records in  records out  dropped  errors  bytes  converted
-    keep               3            2        0       0      -          0
+    operator  records in  records out
+    keep               3            2
     <BLANKLINE>
     demo: done
       windows  1 (number 0)
       time     500 ms
     """
     style = style or Style()
-    report = visible(attrs.evolve(report, retries=[text.partition("\n")[0] for text in report.retries]))
+    report = visible(attrs.evolve(report, retries=_first_lines(report.retries), warnings=_first_lines(report.warnings)))
     blocks = []
     if report.operators:
-        head = ["operator", "records in", "records out", "dropped", "errors", "bytes", "converted"]
-        lines = table([head, *(_row(name, figures) for name, figures in report.operators.items())], "lrrrrrr", style)
+        lines = _operators(report, style)
         blocks.append("\n".join([style.paint("bold", lines[0]), *lines[1:]]))
         notes = _notes(report, style)
         if notes:
             blocks.append("\n".join(notes))
     blocks.append("\n".join(_summary(report, style)))
     return "\n\n".join(blocks)
+
+
+def failure_text(report: RunReport, style: Style | None = None) -> str:
+    """Return the error that ended a run, as the launch has printed it, and how to read on; empty where none did.
+
+    >>> from dagflow.runtime.run_report import RunReport
+    >>> print(failure_text(RunReport(status="failed", error="no space is left", error_code="DF411")))
+    error[DF411] no space is left
+    <BLANKLINE>
+    To read more about it: dagflow explain DF411
+    """
+    if report.status != "failed" or not report.error:
+        return ""
+    more = f"\n\nTo read more about it: dagflow explain {report.error_code}" if report.error_code else ""
+    return f"{error_block(report.error_code, report.error, style or Style())}{more}"
 
 
 _PHASES = {
@@ -82,11 +111,34 @@ def report_json(report: RunReport, error: BaseException | None = None) -> dict[s
         found = {**error_json(error)[0], **place}
     elif error is not None or report.error is not None:
         found = {
-            "code": None,
+            "code": report.error_code,
             "class": type(error).__name__ if error is not None else None,
             "message": report.error or str(error),
         }
-    return without_secrets({"v": VERSION, **attrs.asdict(report), "error": found})
+    fields = attrs.asdict(report, filter=lambda field, _: field.name != "error_code")
+    return without_secrets({"v": VERSION, **fields, "error": found})
+
+
+def _operators(report: RunReport, style: Style) -> list[str]:
+    """The table of operators: in the order of the DAG, or timed, the slowest first. Columns without a value are left out."""
+    total = sum(figures.seconds for figures in report.operators.values())
+    is_timed = total >= TIMED
+    slowest = report.slowest_first() if is_timed else list(report.operators.items())
+    shown = [(name, figures) for n, (name, figures) in enumerate(slowest) if not is_timed or n < MAX_OPERATORS or figures.errors]
+    rows = [_row(name, figures) for name, figures in shown]
+    kept = [n for n in range(len(_HEAD)) if n < 3 or any(row[n] not in ("0", "-") for row in rows)]
+    if not is_timed:
+        return table([[row[n] for n in kept] for row in (_HEAD, *rows)], "l" + "r" * (len(kept) - 1), style)
+    times = ["time", *(_time(figures.seconds, total) for _, figures in shown)]
+    columns = [[row[0], time, *(row[n] for n in kept[1:])] for row, time in zip([_HEAD, *rows], times, strict=True)]
+    lines = table(columns, "lr" + "r" * (len(kept) - 1), style)
+    if len(shown) < len(slowest):
+        lines.append(f"and {counted(len(slowest) - len(shown), 'operator')} that took less time: --json has all")
+    return lines
+
+
+def _time(part: float, total: float) -> str:
+    return f"{seconds(part)} {100 * part / total:3.0f} %"
 
 
 def _row(name: str, figures: OperatorFigures) -> list[str]:
@@ -105,10 +157,32 @@ def _notes(report: RunReport, style: Style) -> list[str]:
             lines.append(style.cut(f"{name}: {', '.join(others)}"))
         if figures.errors:
             missing = figures.errors - len(figures.samples)
-            shown = f"{name}: {counted(figures.errors, 'record')} skipped with errors" + (":" if figures.samples else "")
+            shown = f"{name}: {counted(figures.errors, 'record')} rejected" + (":" if figures.samples else "")
             lines.append(style.paint("yellow", shown))
-            lines += [style.cut(f"  {sample}") for sample in figures.samples]
+            lines += [line for sample in figures.samples for line in _sample_lines(sample, style)]
             lines += [f"  and {missing:,} more"] if figures.samples and missing > 0 else []
+    return lines
+
+
+def _sample_lines(sample: str, style: Style) -> list[str]:
+    """Return a sample that fits the terminal: if it is too long, the place of the record, at its end, has a line of its own."""
+    match = _PLACE.search(sample)
+    if style.width is None or cells(sample) + 2 <= style.width or match is None:
+        return [style.cut(f"  {sample}")]
+    what = cut(sample[: match.start()], style.width - 3)
+    return [f"  {what})", f"    {cut_middle(match[1], style.width - 4)}"]
+
+
+def _wrapped(rows: Sequence[list[str]], style: Style) -> list[list[str]]:
+    """Return rows of which no sentence is wider than the terminal: it continues in its own column. What is copied stays whole."""
+    if style.width is None:
+        return list(rows)
+    room = max(LEAST, style.width - 2 - max(len(label) for label, _ in rows) - 2)
+    lines = []
+    for label, text in rows:
+        is_sentence = label not in _COPIED
+        parts = wrap(text, room) if is_sentence else [text]
+        lines += [[label if n == 0 else "", part] for n, part in enumerate(parts)]
     return lines
 
 
@@ -121,6 +195,8 @@ def _known(key: str, n: int, figures: OperatorFigures) -> bool:
 def _summary(report: RunReport, style: Style) -> list[str]:
     status = style.paint(_COLOURS.get(report.status, "bold"), report.status)
     rows = [["windows", _windows(report)]]
+    if report.later_launches:
+        rows.append(["since", f"{counted(report.later_launches, 'launch')} found nothing new"])
     read = sum(figures.counters.get("bytes", 0) for figures in report.operators.values())
     records = sum(figures.records_out for figures in report.operators.values() if "bytes" in figures.counters)
     if read:
@@ -131,23 +207,59 @@ def _summary(report: RunReport, style: Style) -> list[str]:
         times = "once" if report.rebalanced == 1 else f"{report.rebalanced:,} times"
         how_much = f" ({size(report.rebalanced_bytes)})" if report.rebalanced_bytes else ""
         rows.append(["work", f"rebalanced {times}{how_much}"])
-    elif report.rebalancing:
+    elif report.rebalancing and report.windows:
         rows.append(["work", f"not rebalanced: {report.rebalancing}"])
     rows += [["exchange", f"{port}: {_exchange(figures)}"] for port, figures in report.exchanges.items()]
+    rows += [["expected", f"{name}: {_expectation(figures)}"] for name, figures in report.expectations.items()]
     rows += [["retried", text] for text in report.retries[:MAX_RETRIES]]
     if (more := len(report.retries) - MAX_RETRIES) > 0:
         rows.append(["", f"and {more:,} more, in the events of the run folder"])
-    if report.outputs:
+    rows += _warnings(report)
+    if report.outputs and report.windows:
         rows.append(["written", f"{counted(report.files, 'file')}, {size(report.bytes_written)}"])
-    rows.append(["time", seconds(report.seconds)])
+    if report.seconds:
+        rows.append(["time", seconds(report.seconds)])
+    rows += _times(report)
     rows += [["output", folder] for folder in report.outputs]
+    rows += [["sink", f"{name}: {counted(own.rows, 'row')} to {own.destination}"] for name, own in report.sinks.items()]
     for folder, head in report.ledgers.items():
         rows.append(["ledger", f"entry {head}" + (f" of {folder}" if len(report.ledgers) > 1 else "")])
     if report.run_folder and report.outputs:
         rows.append(["run", report.run_folder])
+        rows.append(["page", f"dagflow report {shlex.quote(report.outputs[0])} --html page.html"])
     if report.ui:
         rows.append(["Spark UI", f"{report.ui} (while the run lasted)"])
-    return [f"{style.paint('bold', report.application)}: {status}", *(f"  {line}" for line in table(rows, "ll"))]
+    return [f"{style.paint('bold', report.application)}: {status}", *(f"  {line}" for line in table(_wrapped(rows, style), "ll"))]
+
+
+def _times(report: RunReport) -> list[list[str]]:
+    """The rows about the time of tasks, where that is worth a line: its purposes, and the slowest task."""
+    purposes = attrs.asdict(report.times)
+    total = sum(purposes.values())
+    if total < TIMED:
+        return []
+    words = {"read": "reading", "compute": "computing", "write": "writing", "wait": "waiting"}
+    parts = [f"{100 * part / total:.0f} % {words[name]}" for name, part in purposes.items() if part >= total / 200]
+    rows = [["tasks", f"{counted(report.tasks, 'task')}, {seconds(total)} together: {', '.join(parts)}"]]
+    skew = report.skew
+    if skew is not None and skew.excess >= TIMED and skew.seconds >= SKEWED * skew.median:
+        median = f"the median of its {skew.tasks} tasks is {seconds(skew.median)}"
+        rows.append(["slowest", f"task {skew.task} of window {skew.window}: {seconds(skew.seconds)}; {median}"])
+    return rows
+
+
+def _warnings(report: RunReport) -> list[list[str]]:
+    lines = [text.partition("\n")[0] for text in report.warnings]
+    rows = [["warning", text] for text in lines[:MAX_WARNINGS]]
+    return (
+        [*rows, ["", f"and {len(lines) - MAX_WARNINGS:,} more, in the events of the run folder"]]
+        if lines[MAX_WARNINGS:]
+        else rows
+    )
+
+
+def _first_lines(texts: Sequence[str]) -> list[str]:
+    return [text.partition("\n")[0] for text in texts]
 
 
 def _readers(figures: ReaderFigures) -> str:
@@ -158,6 +270,12 @@ def _readers(figures: ReaderFigures) -> str:
     done = [counted(figures.counters[each], each[:-1]) for each in ("tasks", "blocks", "records") if each in figures.counters]
     text = f"{text}, {counted(figures.changes, 'change')}, from {figures.lowest} to {figures.highest}"
     return f"{text}; together {', '.join(done)}" if done else text
+
+
+def _expectation(figures: ExpectationFigures) -> str:
+    """Return how many records a limit has counted, and the verdicts on windows."""
+    verdicts = ", ".join(f"{counted(n, 'window')} {status}" for status, n in figures.windows.items())
+    return f"{count(figures.rejected)} of {counted(figures.records, 'record')} rejected; {verdicts}"
 
 
 def _exchange(figures: ExchangeFigures) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 
 import attrs
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36", "bold red": "1;31"}
+_PIECES = re.compile(r"""(?:-D )?(?:(?<!\w)(?:'[^']*'|"[^"]*"|`[^`]*`)|\S)+""")
 LEAST = 8  # a column that must give way keeps at least so many cells
 
 
@@ -67,6 +69,34 @@ def cut(text: str, width: int) -> str:
             break
         kept.append(character)
     return "".join(kept) + "…"
+
+
+def cut_middle(text: str, width: int) -> str:
+    """A text cut to so many cells, with an ellipsis in its middle.
+
+    >>> cut_middle("lines.reader", 12), cut_middle("lines_long.reader", 12)
+    ('lines.reader', 'lines_…eader')
+    """
+    if cells(text) <= width:
+        return text
+    end = (width - 1) // 2
+    return cut(text, width - end) + cut(text[::-1], end + 1)[:-1][::-1]
+
+
+def wrap(text: str, width: int) -> list[str]:
+    r"""Return a sentence as lines of so many cells. They break between words, and within quotes only where these are longer.
+
+    >>> wrap("set it with -D 'key=a value', then launch again", 20)
+    ['set it with', "-D 'key=a value',", 'then launch again']
+    """
+    lines = [""]
+    for piece in [word for part in _PIECES.findall(text) for word in ([part] if cells(part) <= width else part.split())]:
+        line = f"{lines[-1]} {piece}" if lines[-1] else piece
+        if lines[-1] and cells(line) > width:
+            lines.append(piece)
+        else:
+            lines[-1] = line
+    return lines
 
 
 def pad(text: str, width: int, right: bool = False) -> str:

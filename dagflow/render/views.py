@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -12,13 +13,17 @@ from dagflow.launching.build import LoadedApplication, build, examine
 from dagflow.launching.places import place_problems
 from dagflow.model.graph.dag import DAG
 from dagflow.model.graph.expand import ExpandedDag
-from dagflow.plan.plan import Plan
-from dagflow.plan.view import PlanView, plan_view
+from dagflow.page import graph_dot, graph_svg
+from dagflow.page.run.report import run_report
+from dagflow.planning.plan import Plan
+from dagflow.planning.view import PlanView, plan_view
 from dagflow.render.errors import each, error_json, error_text
 from dagflow.render.graph import graph_text, mermaid
+from dagflow.render.notebook import TEXT, Bundle, graph_bundle, plan_bundle
 from dagflow.render.plan import plan_text
 from dagflow.render.style import Style
 from dagflow.render.words import counted
+from dagflow.runtime.run_report import RunReport
 
 
 @attrs.frozen(kw_only=True)
@@ -68,20 +73,23 @@ class Validation:
     def __str__(self) -> str:
         return self.text()
 
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Bundle:
+        return {TEXT: self.text()}
 
-@attrs.frozen
+
+@attrs.frozen(repr=False)
 class View:
     """An application at a step of its plan: `data` has its operators, ports, streams, stages and exchanges as plain fields."""
 
     data: PlanView
 
-    def plan(self, style: Style | None = None) -> str:
-        """The text that `dagflow plan` prints."""
-        return plan_text(self.data, style)
+    def svg(self) -> str:
+        """The picture as SVG."""
+        return graph_svg(self.data)
 
-    def graph(self, style: Style | None = None) -> str:
-        """The picture that `dagflow graph` draws of lines of text."""
-        return graph_text(self.data, style)
+    def dot(self) -> str:
+        """The picture for Graphviz."""
+        return graph_dot(self.data)
 
     def mermaid(self) -> str:
         """The picture as Mermaid."""
@@ -91,8 +99,38 @@ class View:
         """All of it as plain data."""
         return self.data.as_json()
 
+    def text(self, style: Style | None = None) -> str:
+        """The text that the command prints."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        figures = f"{counted(len(self.data.operators), 'operator')}, {counted(len(self.data.streams), 'stream')}"
+        return f"<{type(self).__name__} {self.data.application}, {self.data.step}: {figures}>"
+
     def __str__(self) -> str:
-        return self.plan()
+        return self.text()
+
+
+class PlanOfApplication(View):
+    """The plan of an application, as `dagflow plan` shows it."""
+
+    def text(self, style: Style | None = None) -> str:
+        """The text that `dagflow plan` prints."""
+        return plan_text(self.data, style)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Bundle:
+        return plan_bundle(self.data)
+
+
+class GraphOfApplication(View):
+    """The operators and streams of an application, as `dagflow graph` draws them."""
+
+    def text(self, style: Style | None = None) -> str:
+        """The picture that `dagflow graph` draws of lines of text."""
+        return graph_text(self.data, style)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Bundle:
+        return graph_bundle(self.data)
 
 
 def validate(populate_dag: Any, settings: object = None, **options: Any) -> Validation:
@@ -117,8 +155,8 @@ def validate(populate_dag: Any, settings: object = None, **options: Any) -> Vali
     return Validation.of(built, plan, (*problems, *places))
 
 
-def view(populate_dag: Any, settings: object = None, *, step: str = "staged", **options: Any) -> View:
-    """Plan an application and return what `dagflow plan` and `dagflow graph` show of it. Nothing is run.
+def plan(populate_dag: Any, settings: object = None, *, step: str = "staged", **options: Any) -> PlanOfApplication:
+    """Plan an application and return what `dagflow plan` shows of it. Nothing is run.
 
     Args:
         populate_dag: as for `validate`.
@@ -127,17 +165,46 @@ def view(populate_dag: Any, settings: object = None, *, step: str = "staged", **
         step: `logical` (also of a DAG with mistakes), `expanded`, `checked`, `placed`, `staged` or `spark`.
 
     Raises ConfigError and DagError for what is wrong.
+    """
+    return PlanOfApplication(_view(populate_dag, settings, step, options))
+
+
+def graph(populate_dag: Any, settings: object = None, *, step: str = "staged", **options: Any) -> GraphOfApplication:
+    """Plan an application and return what `dagflow graph` draws of it. Nothing is run.
+
+    Args:
+        populate_dag: as for `plan`.
+        settings: as for `plan`.
+        options: as for `plan`.
+        step: as for `plan`.
+
+    Raises ConfigError and DagError for what is wrong.
 
     >>> import dagflow
     >>> from operators import Console, FileSplitterInput
     >>> def populate_dag(dag, conf):
     ...     files = dag.add_operator("files", FileSplitterInput(files=["logs"]))
     ...     dag.add_stream("found", files.files_metadata_output, dag.add_operator("show", Console()).input)
-    >>> print(dagflow.view(populate_dag).graph())
+    >>> print(dagflow.graph(populate_dag))
     ● files  FileSplitterInput  driver
     │ found: FileMetadata  files_metadata_output → show.input
     ● show  Console  driver
     """
+    return GraphOfApplication(_view(populate_dag, settings, step, options))
+
+
+def _view(populate_dag: Any, settings: object, step: str, options: Mapping[str, Any]) -> PlanView:
     built = build(populate_dag, code=settings, environment=os.environ, run=options)
     early: dict[str, DAG | ExpandedDag] = {"logical": built.dag, "expanded": built.expanded}  # which need no DAG without mistakes
-    return View(plan_view(early[step] if step in early else built.plan(), step, built.applied))
+    return plan_view(early[step] if step in early else built.plan(), step, built.applied)
+
+
+def report(output: str) -> RunReport:
+    """Return the report of the newest launch that wrote an output: what `dagflow report OUTPUT` prints.
+
+    Args:
+        output: the output folder, by path or URL, or the run folder.
+
+    Raises NoRun, StorageError.
+    """
+    return run_report(output)

@@ -8,6 +8,7 @@ Read in this order:
 4. `task`: one task, from its work items to its report and its files.
 5. `exchange`: the rows between tasks of different levels.
 6. `rebalancing`: work stealing between the tasks of a stage.
-7. `run_folder`: everything that windows leave on disk.
-8. `events`, `run_report`: the events of a run, and the results of a launch.
+7. `live`: figures of tasks at work, for the driver.
+8. `run_folder`: everything that windows leave on disk.
+9. `events` (`event_schema`: as a JSON Schema), `run_report`: the events of a run, and the results of a launch.
 """

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
 import traceback
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import attrs
 
@@ -28,7 +29,10 @@ class Event:
 
 @attrs.frozen(kw_only=True)
 class RunStarted(Event):
-    """A launch began."""
+    """A launch began. `telemetry`: where metrics, traces and lineage go, a line each.
+
+    `sinks`: the destinations of the sinks that do not write files (tables, databases), by operator.
+    """
 
     kind: ClassVar[str] = "run_started"
     application: str
@@ -38,6 +42,35 @@ class RunStarted(Event):
     slots: int
     first_window: int
     ui: str | None = None
+    telemetry: list[str] = attrs.field(factory=list)
+    sinks: dict[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
+class LeaseAwaited(Event):
+    """A launch on another host holds the run folder. This one waits to see whether that launch renews its lease.
+
+    `pid`, `host`, `who`: of the other launch; `since`: a time in UTC, as ISO 8601. `seconds`: of the lease. The file of events in
+    the run folder does not have this event, since it begins when the folder is held.
+    """
+
+    kind: ClassVar[str] = "lease_awaited"
+    run_folder: str
+    pid: int
+    host: str
+    since: str
+    who: str
+    seconds: float
+
+    def text(self) -> str:
+        """Return the event in two sentences, without secrets.
+
+        >>> LeaseAwaited(run_folder="out", pid=7, host="head", since="12:00", who="launch of a", seconds=60.0).text()
+        'out is held by process 7 on head since 12:00 (launch of a). This launch takes over unless that one renews within 60 s'
+        """
+        who = f" ({self.who})" if self.who else ""
+        held = f"{self.run_folder} is held by process {self.pid} on {self.host} since {self.since}{who}"
+        return without_secrets(f"{held}. This launch takes over unless that one renews within {self.seconds:g} s")
 
 
 @attrs.frozen(kw_only=True)
@@ -93,11 +126,39 @@ class WindowProgress(Event):
 
 
 @attrs.frozen(kw_only=True)
+class OperatorProgress(Event):
+    """The figures of all operators so far, at most once a second while tasks run. The last one says it all.
+
+    Attributes:
+        operators: by name `records_in`, `records_out`, `errors` and `seconds`, and `bytes` where the operator counts them, of
+            this launch, windows that are not decided included; and `partitions`, the tasks at work now.
+        running, pending: how many tasks are at work, and how many have not begun.
+        backlog, backlog_bytes: the work items that are known and that no task has begun, and their bytes, where these are known;
+            in bytes, what is left of items that tasks are at counts too.
+        waiting: by operator, the reason why it waits; under the empty name, the reason why all do.
+        remaining: the estimated seconds until all input that is known has been read; None if nothing can be said, or if
+            the run does not end with its input.
+    """
+
+    kind: ClassVar[str] = "operator_progress"
+    operators: dict[str, dict[str, float]]
+    running: int = 0
+    pending: int = 0
+    backlog: int = 0
+    backlog_bytes: int = 0
+    waiting: dict[str, str] = attrs.field(factory=dict)
+    remaining: float | None = None
+
+
+@attrs.frozen(kw_only=True)
 class TaskEnded(Event):
     """A task has reported. `started` and `ended`: seconds since the epoch, by the clock of its machine.
 
     `records`: what its reader read and passed on (the operator at the head of its stage, to which the work items went), whatever
     became of them then; without what it dropped or refused.
+
+    `read`, `compute`, `write`, `wait`: its seconds by purpose, which sum to about `ended - started`. `operators`: by name,
+    `records_in`, `records_out`, `errors` and `seconds`.
     """
 
     kind: ClassVar[str] = "task_ended"
@@ -107,6 +168,13 @@ class TaskEnded(Event):
     started: float
     ended: float
     records: int
+    stage: str = ""
+    partition: int = 0
+    read: float = 0.0
+    compute: float = 0.0
+    write: float = 0.0
+    wait: float = 0.0
+    operators: dict[str, dict[str, float]] = attrs.field(factory=dict)
 
 
 @attrs.frozen(kw_only=True)
@@ -140,14 +208,39 @@ class Stolen(Event):
 
 
 @attrs.frozen(kw_only=True)
+class ExpectationChecked(Event):
+    """The records that an operator rejected in a window were compared with a limit.
+
+    `name`: of the limit, `max_rejects` or that of an expectation. `status`: `ok`, `warned`, or `failed`: then the window is not
+    committed. One of `max_share` and `max_count` is None. `samples`: the first rejected records, of a limit that failed: those of
+    other windows are in the decision.
+    """
+
+    kind: ClassVar[str] = "expectation"
+    window: int
+    operator: str
+    name: str
+    records: int
+    rejected: int
+    max_share: float | None
+    max_count: int | None
+    status: str
+    samples: list[str] = attrs.field(factory=list)
+
+
+@attrs.frozen(kw_only=True)
 class WindowDecided(Event):
-    """A window's decision is durable: it is committed."""
+    """A window's decision is durable: it is committed.
+
+    `operators`: by name `records_in`, `records_out`, `errors`, `seconds`, and `bytes` where the operator counts them.
+    """
 
     kind: ClassVar[str] = "window_decided"
     window: int
     files: int
     bytes: int
     records: int
+    operators: dict[str, dict[str, float]] = attrs.field(factory=dict)
 
 
 @attrs.frozen(kw_only=True)
@@ -228,16 +321,49 @@ class Warned(Event):
 
 @attrs.frozen(kw_only=True)
 class RunEnded(Event):
-    """A launch ended: `done`, `failed` or `interrupted`."""
+    """A launch ended: `done`, `failed` or `interrupted`.
+
+    `error_code`, `error_operator`, `error_window`: of the error that ended it, as far as it has them. `rebalancing`: why no
+    reader has ever stolen work; empty if one has.
+    """
 
     kind: ClassVar[str] = "run_ended"
     status: str
     windows: int
     seconds: float
     error: str | None = None
+    error_code: str | None = None
+    error_operator: str | None = None
+    error_window: int | None = None
+    rebalancing: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class OutputLine(Event):
+    """A line that an operator printed or logged to standard error; only with `--progress json`, not in the run folder."""
+
+    kind: ClassVar[str] = "output"
+    text: str
+
+
+def event_of(data: dict[str, Any]) -> Event | None:
+    """Return the event of `as_json`; None for one of a kind or a form that this version does not know.
+
+    >>> event_of({"v": 1, "event": "warned", "at": 0.5, "text": "slow"})
+    Warned(at=0.5, text='slow')
+    """
+    cls = {cls.kind: cls for cls in Event.__subclasses__()}.get(data.get("event", ""))
+    if cls is None:
+        return None
+    values = {("source" if name == "from" else name): value for name, value in data.items()}
+    try:
+        return cls(**{field.name: values[field.name] for field in attrs.fields(cls) if field.name in values})
+    except TypeError:
+        return None
 
 
 Subscriber = Callable[[Event], None]
+FailureAction = Literal["raise", "warn"]
 
 
 class EventStream:
@@ -245,32 +371,67 @@ class EventStream:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._subscribers: list[Subscriber] = []
+        self._subscribers: list[tuple[Subscriber, FailureAction]] = []
+        self._lock = threading.RLock()
+        self._held_back: Event | None = None
 
-    def subscribe(self, subscriber: Subscriber) -> None:
-        """Call `subscriber` with every event from now on."""
-        self._subscribers.append(subscriber)
+    def subscribe(self, subscriber: Subscriber, on_error: FailureAction = "raise") -> None:
+        """Call `subscriber` with every event from now on.
+
+        `on_error`: an exception that it raises ends the run, or becomes a warning, and the subscriber gets no further events.
+        """
+        self._subscribers.append((subscriber, on_error))
 
     def send(self, event: Event) -> None:
-        """Stamp an event with the time and hand it on."""
-        stamped = attrs.evolve(event, at=round(self._now(), 6))
-        for subscriber in self._subscribers:
-            subscriber(stamped)
+        """Stamp an event with the time and hand it on. For the thread of the run."""
+        with self._lock:
+            held_back, self._held_back = self._held_back, None
+            if held_back is not None:
+                self._hand_on(held_back, "raise")
+            self._hand_on(attrs.evolve(event, at=round(self._now(), 6)), "raise", "warn")
+
+    def send_beside(self, event: Event) -> None:
+        """Hand on an event from another thread, while the run's thread is busy.
+
+        Subscribers whose failure ends the run get it with the next event from the run's thread; of several, the last one.
+        """
+        with self._lock:
+            self._held_back = attrs.evolve(event, at=round(self._now(), 6))
+            self._hand_on(self._held_back, "warn")
+
+    def _hand_on(self, event: Event, *actions: FailureAction) -> None:
+        warnings = []
+        for entry in tuple(self._subscribers):
+            subscriber, on_error = entry
+            if on_error not in actions:
+                continue
+            try:
+                subscriber(event)
+            except Exception as error:
+                if on_error == "raise":
+                    raise
+                self._subscribers.remove(entry)
+                warnings.append(f"{_failure(subscriber, error)}; it gets no further events, and the run continues")
+        for text in warnings:
+            self._hand_on(Warned(text=text, at=event.at), *actions)
 
     def end(self, event: RunEnded) -> list[str]:
         """Send the last event. What a subscriber raises now must not hide how the run ended: it comes back as text."""
         stamped = attrs.evolve(event, at=round(self._now(), 6))
         heard, warnings = [], []
-        for subscriber in self._subscribers:
+        for subscriber, on_error in self._subscribers:
             try:
                 subscriber(stamped)
-                heard.append(subscriber)
+                heard.append((subscriber, on_error))
             except Exception as error:  # noqa: BLE001  # user code
-                name = getattr(subscriber, "__qualname__", type(subscriber).__qualname__)
-                what = "".join(traceback.format_exception_only(error)).strip()
-                warnings.append(f"the subscriber {name} raised an exception at the end of the run: {what}")
+                warnings.append(_failure(subscriber, error, " at the end of the run"))
         self._subscribers = heard
         return warnings
+
+
+def _failure(subscriber: Subscriber, error: Exception, when: str = "") -> str:
+    name = getattr(subscriber, "__qualname__", type(subscriber).__qualname__)
+    return f"the subscriber {name} raised an exception{when}: {''.join(traceback.format_exception_only(error)).strip()}"
 
 
 def line_of(event: Event) -> str:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+import statistics
+from collections import defaultdict
+from collections.abc import Container, Iterable, Mapping
 
 import attrs
 
-from dagflow.runtime.events import Event, Warned, retry_text
+from dagflow.exports import shown_in_notebooks
+from dagflow.runtime.events import Event, ExpectationChecked, Warned, retry_text
 from dagflow.runtime.run_folder.reports import ExchangeFigures, OperatorFigures, summed, summed_exchanges
 from dagflow.runtime.run_folder.window_log import Decision
+from dagflow.runtime.stage.outcome import TaskOutcome, TimesByPurpose
+
+UNCOMMITTED = "no window is committed: the figures of operators are those of work that the next launch repeats"
 
 
 @attrs.frozen
@@ -28,7 +34,40 @@ class ReaderFigures:
     counters: dict[str, int] = attrs.field(factory=dict)
 
 
+@attrs.frozen
+class Skew:
+    """The slowest task of a stage in one window, against the median of all `tasks` of that stage in that window. In seconds."""
+
+    window: int
+    task: str
+    seconds: float
+    median: float
+    tasks: int
+
+    @property
+    def excess(self) -> float:
+        """The seconds by which it took longer than the median."""
+        return self.seconds - self.median
+
+
+@attrs.frozen
+class SinkFigures:
+    """The rows that a sink without files has got in committed windows, without those that it rejected."""
+
+    destination: str
+    rows: int = 0
+
+
 @attrs.define
+class ExpectationFigures:
+    """The verdicts on a limit of rejected records: the sums over all windows, and the number of windows by status."""
+
+    records: int = 0
+    rejected: int = 0
+    windows: dict[str, int] = attrs.field(factory=dict)
+
+
+@attrs.define(repr=False)
 class RunReport:
     """The results of a launch.
 
@@ -39,12 +78,18 @@ class RunReport:
         readers: the number of readers of each partitioned operator.
         exchanges: what went over exchanges, by the port that they lead to.
         files, bytes_written: what became visible, by this launch.
+        sinks: the destinations and rows of the sinks that do not write files (tables, databases), by operator.
         seconds: from launch to end.
         timings: the parts of that time: `session`, `first_task`, `windows`, `roll_forward`; known at the end.
         rebalanced, rebalanced_bytes: the number of steals, and the bytes that they moved (of blocks of files).
         rebalancing: why that has never happened.
         ledgers: the newest entry of each output folder's ledger.
+        tasks: the number of tasks that have ended; `times`: their time by purpose, summed.
+        skew: the slowest task, of the window and stage in which it took longest beyond the median of the tasks.
         warnings: what a user should know, and did not end the run.
+        error, error_code: the message of the error that ended it, and its code if it is dagflow's.
+        expectations: the limits of rejected records, by `OPERATOR: NAME`.
+        later_launches: how many launches since have found nothing new, where this is a report of the past.
         retries: what was retried, and why: one text for each retry of a window, a task or a step on the driver.
     """
 
@@ -66,18 +111,71 @@ class RunReport:
     rebalancing: str = ""
     run_folder: str = ""
     outputs: list[str] = attrs.field(factory=list)
+    sinks: dict[str, SinkFigures] = attrs.field(factory=dict)
     ledgers: dict[str, str] = attrs.field(factory=dict)
     warnings: list[str] = attrs.field(factory=list)
     retries: list[str] = attrs.field(factory=list)
+    expectations: dict[str, ExpectationFigures] = attrs.field(factory=dict)
     ui: str | None = None
     error: str | None = None
+    error_code: str | None = None
+    tasks: int = 0
+    times: TimesByPurpose = attrs.field(factory=TimesByPurpose)
+    skew: Skew | None = None
+    later_launches: int = 0
+
+    _repr_mimebundle_ = shown_in_notebooks("report_bundle")
+
+    def __repr__(self) -> str:
+        return f"<RunReport {self.summary()}>"
+
+    def __str__(self) -> str:
+        return self._repr_mimebundle_()["text/plain"]
+
+    def summary(self) -> str:
+        """Return the report in a few words.
+
+        >>> RunReport(application="demo", status="done", windows=2, files=1, seconds=0.5).summary()
+        'demo: done, 2 windows, 1 file, 0.5 s'
+        """
+        windows = f"{self.windows:,} window{'s' * (self.windows != 1)}"
+        files = f"{self.files:,} file{'s' * (self.files != 1)}"
+        return f"{self.application}: {self.status}, {windows}, {files}, {self.seconds:.1f} s"
 
     def note(self, event: Event) -> None:
         """Add a warning or a retry. A subscriber of the run's events."""
         if isinstance(event, Warned):
             self.warnings.append(event.text)
+        elif isinstance(event, ExpectationChecked):
+            figures = self.expectations.setdefault(f"{event.operator}: {event.name}", ExpectationFigures())
+            figures.records += event.records
+            figures.rejected += event.rejected
+            figures.windows[event.status] = figures.windows.get(event.status, 0) + 1
         elif (text := retry_text(event)) is not None:
             self.retries.append(text)
+
+    def show_uncommitted(self, operators: Mapping[str, OperatorFigures]) -> None:
+        """Show the figures of operators of a run that has ended without a committed window, if a task has begun."""
+        if not self.windows and any(figures.records_in for figures in operators.values()):
+            self.operators = dict(operators)
+            self.warnings.insert(0, UNCOMMITTED)
+
+    def count_tasks(self, window: int, outcomes: Iterable[TaskOutcome]) -> None:
+        """Add the tasks of a decided window."""
+        by_stage: dict[str, list[tuple[float, str]]] = defaultdict(list)
+        for outcome in outcomes:
+            self.tasks += 1
+            self.times = self.times.plus(outcome.times)
+            by_stage[outcome.stage].append((outcome.ended - outcome.started, outcome.task))
+        for tasks in by_stage.values():
+            median, (seconds, name) = statistics.median(each for each, _ in tasks), max(tasks)
+            skew = Skew(window, name, round(seconds, 4), round(median, 4), len(tasks))
+            if len(tasks) > 1 and (self.skew is None or skew.excess > self.skew.excess):
+                self.skew = skew
+
+    def slowest_first(self) -> list[tuple[str, OperatorFigures]]:
+        """Return the operators with their figures, the one that took most time first."""
+        return sorted(self.operators.items(), key=lambda item: -item[1].seconds)
 
     def count(self, decision: Decision, operators: Container[str]) -> None:
         """Add what a window did, for operators that the application has."""
@@ -89,3 +187,10 @@ class RunReport:
         self.exchanges = summed_exchanges([self.exchanges, decision.exchanges])
         self.files += len(decision.files)
         self.bytes_written += sum(file.size for file in decision.files)
+        self.count_rows(decision.operators)
+
+    def count_rows(self, operators: Mapping[str, OperatorFigures]) -> None:
+        """Add the rows that sinks without files have got in a committed window."""
+        for name, own in self.sinks.items():
+            figures = operators.get(name, OperatorFigures())
+            self.sinks[name] = attrs.evolve(own, rows=own.rows + figures.records_in - figures.errors)

@@ -25,10 +25,10 @@ class Runner(Protocol):
 
     name: str
     in_process: bool
-    """Whether tasks run in this process, with the user's own modules."""
+    """True if tasks run in this process, with the user's own modules."""
 
     grows: bool
-    """Whether there will be more slots when more tasks wait: Spark's dynamic allocation."""
+    """True if there will be more slots when more tasks wait: Spark's dynamic allocation."""
 
     @property
     def rebalancing_obstacle(self) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
@@ -18,6 +18,7 @@ from dagflow.scan.format import Format
 from dagflow.scan.readers.lifecycle import ManagedBatchReader
 from dagflow.scan.readers.loader import BatchLimits, ResultSetLoader, rows_without_columns
 from dagflow.scan.readers.machine import closing
+from dagflow.scan.readers.managed import ManagedReader, SchemaNegotiator
 from dagflow.scan.schema.implicit import FileFacts, common_folder, key_types
 from dagflow.scan.schema.plain import plain_schema
 from dagflow.scan.schema.projection import is_implicit
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from dagflow.storage import BinaryReader
 
 SAMPLE_ROWS = 10_000
+
+T = TypeVar("T")
 
 Files = Mapping[str, int]
 """The lengths of files, by path."""
@@ -71,17 +74,24 @@ def _first_loaded(format: Format, stream: BinaryReader, path: str, length: int) 
     """Return the columns that a reader of the format declares, or loads first. Rows that it cannot read are ignored."""
     block = FileBlockMetadata(0, path, 0, length, length, is_last_block=True)
     limits = BatchLimits()
+    tracker = OffsetRangeTracker(0, length)
     negotiator = FileSchemaNegotiator(
         context=OperatorContext(),
         limits=limits,
         build=lambda asking: ResultSetLoader(limits=limits, path=path),
         report=lambda row: None,
-        split=FileSplit(path, 0, length, length, block, OffsetRangeTracker(0, length)),
+        tracker=tracker,
+        split=FileSplit(path, 0, length, length, block, tracker),
         stream=stream,
         options=format,
     )
+    return loaded_schema(format.make_reader(), negotiator)
+
+
+def loaded_schema(managed: ManagedReader[Any], negotiator: SchemaNegotiator) -> pa.Schema | None:
+    """Return the columns that a reader declares, or loads first; None if there are none."""
     reader = ManagedBatchReader(
-        reader=format.make_reader(),
+        reader=managed,
         negotiator=negotiator,
         output=lambda harvest: harvest.batch,
         empty_of=lambda: rows_without_columns(0),
@@ -123,21 +133,33 @@ def extend_schema(before: AgreedSchema, new: AgreedSchema, drift: Drift) -> Agre
 
 def is_enough(format: Format, settings: ScanSettings, agreed: AgreedSchema) -> bool:
     """Return whether the schema of earlier windows is enough for further files, without a sample of them."""
-    drift = settings.drift
     if not needs_sampling(format, settings):
         return True
+    return has_all_columns(settings, agreed, format.column_name)
+
+
+def has_all_columns(
+    settings: ScanSettings, agreed: AgreedSchema, named_as: Callable[[str], str] = str, has_files: bool = True
+) -> bool:
+    """Return whether an agreed schema has all columns that are selected, and may not get more."""
+    drift = settings.drift
     if not agreed.files or (settings.projection.has_star and "widen" in (drift.extra, drift.changed)):
         return False
     provided = () if settings.schema is None else settings.schema.columns
     available = {name for name, _ in agreed.columns}.union(agreed.keys, provided)
     roots = [a.root for a in settings.projection.paths or () if not a.is_star]
-    return all(r in available or format.column_name(r) in available or r == RESCUED or is_implicit(r) for r in roots)
+    return all(r in available or named_as(r) in available or r == RESCUED or (has_files and is_implicit(r)) for r in roots)
 
 
 def needs_sampling(format: Format, settings: ScanSettings) -> bool:
     """Return whether files must be sampled: not if a schema says all columns that are selected."""
     if reads_array(format, settings) or not format.has_header:  # without names, all columns come from a schema
         return False
+    return needs_columns(settings)
+
+
+def needs_columns(settings: ScanSettings) -> bool:
+    """Return whether columns are selected that the schema of the user does not say."""
     schema, paths = settings.schema, settings.projection.paths
     if schema is None:
         return paths is None or bool(paths)
@@ -148,9 +170,14 @@ def describe_columns(format: Format, settings: ScanSettings) -> str:
     """Return a text for plans: the columns of a scan, or where they come from."""
     if reads_array(format, settings):
         return "columns: list<string>"
+    return described(settings, f"{settings.sample_files} files" if needs_sampling(format, settings) else None)
+
+
+def described(settings: ScanSettings, sample: str | None) -> str:
+    """Return a text for plans: the columns of a scan. `sample`: the largest sample that they come from; None: there is none."""
     provided = () if settings.schema is None else settings.schema.columns.items()
-    if needs_sampling(format, settings):
-        when = f"agreed on before window 0, from a sample of at most {settings.sample_files} files"
+    if sample is not None:
+        when = f"agreed on before window 0, from a sample of at most {sample}"
         selected = "" if settings.columns is None else f": {', '.join(settings.columns)}"
         return f"{when}{selected}" + (f"; provided: {', '.join(name for name, _ in provided)}" if provided else "")
     columns = dict(provided) if settings.projection.has_star else {each.root: None for each in settings.projection.paths or ()}
@@ -163,8 +190,8 @@ def describe_columns(format: Format, settings: ScanSettings) -> str:
     return ", ".join(names) if names else "no columns, only the number of rows"
 
 
-def spread(paths: Sequence[str], count: int) -> list[str]:
-    """Return at most `count` paths, evenly spread, with the first and the last one.
+def spread(paths: Sequence[T], count: int) -> list[T]:
+    """Return at most `count` items, evenly spread, with the first and the last one.
 
     >>> spread("abcdefg", 3), spread("ab", 3)
     (['a', 'd', 'g'], ['a', 'b'])

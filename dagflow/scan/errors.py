@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import ClassVar
 
 from dagflow.errors import ConfigError, RunError
@@ -47,13 +48,17 @@ class ReaderFailed(ScanError):
         )
 
 
+_NOT_TEXT = re.compile(r"\((?:0x[0-9a-f]{2} ?)+\) is not ")
 _FINE = re.compile(r":[0-9]{2}\.[0-9]{7,9}\S* is not a valid timestamp\[us(, tz=[^]]+)?\]")
 """The reason for a time with more digits than microseconds have."""
 
 
 @error(kw_only=True)
 class BadRowFound(ScanError, ValueError):
-    """A row cannot be read, and `on_bad_row` is "fail". `position`, `line` and `column` are None where they are not known."""
+    """A row cannot be read, and `on_bad_row` is "fail". `position`, `line` and `column` are None where they are not known.
+
+    `record_class`: the class whose fields are the schema; `has_encoding`: the format has the option `encoding`.
+    """
 
     code: ClassVar[str] = "DF601"
     example = {
@@ -72,6 +77,8 @@ class BadRowFound(ScanError, ValueError):
     column: str | None
     reason: str
     raw: str
+    record_class: str = ""
+    has_encoding: bool = False
 
     def message(self) -> str:
         where = [] if self.line is None else [f"line {self.line}"]
@@ -83,14 +90,29 @@ class BadRowFound(ScanError, ValueError):
         drop = definition(self.reader, "on_bad_row", "drop")
         return (
             f"{self.path}{place}{column}: {self.reason}{row}\n"
-            f'  help: mend the file, or leave such rows out: {drop} (counted), or "route" (to the port `errors`)'
-            f"{self._about_type()}"
+            f'  help: correct the file, or leave such rows out: {drop} (counted), or "route" (to the port `errors`)'
+            f"{self._about_type()}{self._about_encoding()}"
         )
+
+    def _about_encoding(self) -> str:
+        """Return further help for bytes that are not text of the encoding."""
+        if _NOT_TEXT.search(self.reason) is None:
+            return ""
+        if self.has_encoding:
+            named = definition(self.reader, "format.encoding", "latin-1")
+            return f";\n        or, if the file has another encoding, name it: {named} (or cp1252, …)"
+        return f";\n        or, if the file has another encoding, rewrite it: iconv -f latin1 -t utf-8 {shlex.quote(self.path)} > FILE"
 
     def _about_type(self) -> str:
         """Return further help where the type of the column may be too narrow: it may come from some of the files only."""
-        if self.column is None or " is not a valid " not in self.reason:
+        if self.column is None:
             return ""
+        if self.record_class and self.reason.startswith("is null"):
+            return f";\n        or let it be null, in class {self.record_class}: `{self.column}: … | None`"
+        if " is not a valid " not in self.reason:
+            return ""
+        if self.record_class:
+            return f";\n        or give the field a type that is wide enough, in class {self.record_class}: `{self.column}: str`"
         fine_time = _FINE.search(self.reason)
         kind = "string" if fine_time is None else f"timestamp[ns{fine_time[1] or ''}]"
         wider = definition(self.reader, "schema", f"{self.column}: {kind}")
@@ -228,7 +250,7 @@ class ReaderMisbehaves(ScanError):
 
     code: ClassVar[str] = "DF607"
     example = {"format": "MyReader", "reason": "next() has returned 3, but must return True or False"}
-    general_remedy = "mend the reader: docs/explanation/scans.md says what it promises"
+    general_remedy = "correct the reader: docs/explanation/scans.md says what it promises"
 
     format: str
     reason: str

@@ -30,6 +30,9 @@ class Format(ABC):
     offers_array: ClassVar[bool] = False
     """True if a row may be read as the array `columns` of its fields: for text whose columns may have no names."""
 
+    has_encoding: ClassVar[bool] = False
+    """True if the format has the option `encoding`, which messages about bytes that are not text name."""
+
     has_header: bool = True
     """With `offers_array`: whether the files name their columns. A field or property of the format may override it. If it is
     False and there is no schema, there is only the array."""

@@ -6,8 +6,9 @@ Read in this order:
 2. `runner`: runs a window as one Spark action; `threads`: in a thread of its own.
 3. `task`, `daemon`: the function that Spark calls in its Python workers, and the process that forks them.
 4. `dataframes`: windows with exchanges or DataFrame operators.
-5. `seen`: a check that tasks see the run folder.
-6. `training`: a short session whose classes go into the archive of `jvm`.
+5. `data_source`: datasets as DataFrames, for users' own sessions.
+6. `seen`: a check that tasks see the run folder.
+7. `training`: a short session whose classes go into the archive of `jvm`.
 
 `errors` has the errors of all.
 """

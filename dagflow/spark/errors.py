@@ -253,3 +253,33 @@ class ArchiveNotMade(InfrastructureError):
 
     def message(self) -> str:
         return f"the class archive could not be made: {self.reason}\n  help: {self.remedy}"
+
+
+@error(kw_only=True)
+class ColumnNotInSpark(ConfigError, TypeError):
+    """A column of a dataset that Spark reads has a type that Spark does not support."""
+
+    column: str
+    type: str
+    code: ClassVar[str] = "DF291"
+    example = {"column": "span", "type": "month_day_nano_interval"}
+
+    def message(self) -> str:
+        return (
+            f"the dataset has column {self.column!r} as {self.type}, which Spark does not support\n"
+            "  help: cast the column in the application that writes the dataset; or read the dataset with dagflow.ledger.read_dataset"
+        )
+
+
+@error(kw_only=True)
+class OptionWrong(ConfigError, ValueError):
+    """An option of `spark.read.format("dagflow")` has a value that it cannot have."""
+
+    option: str
+    value: str
+    reason: str
+    code: ClassVar[str] = "DF292"
+    example = {"option": "as_of", "value": "yesterday", "reason": "give the number of an entry"}
+
+    def message(self) -> str:
+        return f"spark.read.format('dagflow'): option {self.option!r} is {self.value!r}\n  help: {self.reason}"

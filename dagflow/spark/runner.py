@@ -15,6 +15,7 @@ from dagflow.errors import DagflowError
 from dagflow.runtime.runner import TasksDied
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.program import Job
+from dagflow.spark.connection.ahead import JvmAhead
 from dagflow.spark.connection.failures import dead_partition, failure
 from dagflow.spark.connection.links import ClassicLink, Link, is_local
 from dagflow.spark.connection.session import address_of, connect, forget
@@ -42,6 +43,7 @@ class SparkRunner:
         session: the session to use, whatever else is active.
         slots_timeout: how many seconds to wait for the first free slot of a cluster.
         jvm: what a JVM that this runner starts for a local master is needed for.
+        ahead: a JVM that is starting already, and that the first session may take.
     """
 
     name = "spark"
@@ -56,10 +58,12 @@ class SparkRunner:
         session: Any = None,
         slots_timeout: float = 300.0,
         jvm: DriverJvm | None = None,
+        ahead: JvmAhead | None = None,
     ) -> None:
         self._wanted = {"master": master, "remote": remote, "conf": conf or {}, "session": session}
         self._slots_timeout = slots_timeout
         self._jvm = jvm
+        self._ahead = ahead
         self._link: Link | None = None
         self._ours = False
         self._slots = 1
@@ -84,8 +88,7 @@ class SparkRunner:
     @property
     def grows(self) -> bool:
         """Return whether Spark adds executors while tasks wait: dynamic allocation. It never does so within one process."""
-        master = "" if self._link is None else str(self._link.spark.conf.get("spark.master", ""))
-        return self._is_on("spark.dynamicAllocation.enabled") and not is_local(master)
+        return self._is_on("spark.dynamicAllocation.enabled") and not is_local(self._setting("spark.master", ""))
 
     @property
     def rebalancing_obstacle(self) -> str | None:
@@ -96,12 +99,24 @@ class SparkRunner:
 
     def _is_on(self, key: str) -> bool:
         """Return whether a setting of the session is true, as Spark reads it."""
-        return self._link is not None and str(self._link.spark.conf.get(key, "false")).strip().lower() == "true"
+        return self._setting(key, "false").strip().lower() == "true"
+
+    def _setting(self, key: str, default: str) -> str:
+        """Return a setting of the session. Raises SparkLost if the session has ended, which may be between any two calls."""
+        if self._link is None:
+            return default
+        try:
+            return str(self._link.spark.conf.get(key, default))
+        except Exception as error:
+            raise self._told(error, "looking at its settings") from error
 
     @property
     def ui(self) -> str | None:
         """The address of Spark's own UI."""
-        return None if self._link is None else self._link.ui
+        try:
+            return None if self._link is None else self._link.ui
+        except Exception as error:
+            raise self._told(error, "looking for its UI") from error
 
     @property
     def address(self) -> str:
@@ -114,7 +129,7 @@ class SparkRunner:
         Raises JavaMissing, ConnectMissing, ClusterUnreachable, SessionElsewhere, SettingFixed, WorkerUnfit, RunFolderUnseen.
         """
         self._opened = application, run_folder
-        self._link, self._ours = connect(application, jvm=self._jvm, **self._wanted)
+        self._link, self._ours = connect(application, jvm=self._jvm, ahead=self._ahead, **self._wanted)
         self._unpin()
         doing = f"{application}: looking for executors"
         try:

@@ -51,7 +51,8 @@ class SparkTasks:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 spec: TaskSpec = pickle.loads(self.specs[number])  # came with this function, from the driver
-                outcome = execute(self.programs[spec.stage], spec, log, attempt, again)
+                with spec.options.logs.in_worker():
+                    outcome = execute(self.programs[spec.stage], spec, log, attempt, again)
                 yield row(outcome_bytes(outcome))
         settle()
 

@@ -298,11 +298,14 @@ def _by_type(key: Any) -> tuple[str, Any]:
     return type(key).__name__, key
 
 
-def sweep(store: Store, window: int, states: Mapping[str, Sequence[StateRef]]) -> None:
-    """Remove the states that tasks left up to a decided window, except those that its decision names."""
+def sweep(store: Store, window: int, states: Mapping[str, Sequence[StateRef]], *, lists: bool = True) -> None:
+    """Remove the states that tasks left up to a decided window, except those that its decision names.
+
+    `lists`: False leaves the states that only a listing shows to a later call.
+    """
     refs = [ref for each in states.values() for ref in each]
     needed = {ref.name for ref in refs}
-    for name in _names(store):
+    for name in _names(store) if lists else ():
         if int(name.partition("/")[2].partition(".")[0]) <= window and name not in needed:
             store.discard(name)
     segments = {ref.segment.name for ref in refs if ref.segment is not None}

@@ -8,7 +8,7 @@ Read in this order:
 1. `urls` and `confined`: paths.
 2. `files` and `store`: the interfaces; `local` and `remote`: the implementations of both; `open`: the choice among them.
 3. `records`: the records that are published through a store; `hashes`: their hashes.
-4. `lock` and `holder`: one launch at a time. `gauge`: the progress of a task, as others see it.
+4. `locks`: one launch at a time. `gauge`: the progress of a task, as others see it. `uploads`: those that were not finished.
 5. `errors`, `explain` and `transient`: failures.
 """
 
@@ -26,12 +26,14 @@ from dagflow.storage.files import (
 from dagflow.storage.gauge import Gauge
 from dagflow.storage.hashes import ALGORITHM, FILES_ALGORITHM, hash_bytes, new_hash
 from dagflow.storage.local.store import LocalStore
-from dagflow.storage.lock import FolderLock
+from dagflow.storage.locks.folder import FolderLock, lock_holder
+from dagflow.storage.locks.holder import Holder
 from dagflow.storage.open import file_system, open_planned, open_store, opened_status
 from dagflow.storage.records.sealed import FORMAT, SealedRecord, read_sealed, seal, seal_of, unseal
 from dagflow.storage.store import MemoryStore, Store, probe
 from dagflow.storage.transient import is_transient
-from dagflow.storage.urls import absolute, base_name, is_local, join, local_path, split_url
+from dagflow.storage.uploads import remove_uploads
+from dagflow.storage.urls import absolute, base_name, is_local, is_object_store, join, local_path, split_url
 
 __all__ = [
     "ALGORITHM",
@@ -44,6 +46,7 @@ __all__ = [
     "FileSystem",
     "FolderLock",
     "Gauge",
+    "Holder",
     "LocalStore",
     "MemoryStore",
     "SealedRecord",
@@ -57,10 +60,12 @@ __all__ = [
     "inside",
     "is_below",
     "is_local",
+    "is_object_store",
     "is_same_host",
     "is_transient",
     "join",
     "local_path",
+    "lock_holder",
     "new_hash",
     "open_planned",
     "open_store",
@@ -68,6 +73,7 @@ __all__ = [
     "probe",
     "read_fully",
     "read_sealed",
+    "remove_uploads",
     "seal",
     "seal_of",
     "split_url",

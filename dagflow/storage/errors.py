@@ -246,6 +246,7 @@ class StorageBusy(StorageError):
     """The storage is busy, does not answer in time, or has lost a connection. The operation is retried."""
 
     code: ClassVar[str] = "DF422"
+    is_transient: ClassVar[bool] = True
     example = {"path": "logs/a.txt", "doing": "reading a block", "reason": "Connection timed out"}
     general_remedy = "launch again when the storage answers; the run resumes"
 
@@ -258,7 +259,7 @@ class FolderInUse(InfrastructureError):
     """Another launch uses this run folder.
 
     `pid` is 0 and `host` is empty if they are not known. `remove`: the record to remove by hand, if the holder may have died on
-    another machine.
+    another machine and has no lease, as holders of earlier versions.
     """
 
     code: ClassVar[str] = "DF430"
@@ -281,6 +282,36 @@ class FolderInUse(InfrastructureError):
         return (
             f"{self.folder} is in use by {holder}{since}{who}: two launches cannot use the same folder. "
             f"Wait until it is done, stop it{stop}, or give this launch another output.{gone}"
+        )
+
+
+@error
+class LeaseLost(InfrastructureError):
+    """Another launch has taken over the run folder from this one, which did not renew its lease in time.
+
+    `pid` is 0 if the other launch is not known, or has ended. `reason`: why the last renewal failed, if it did.
+    """
+
+    code: ClassVar[str] = "DF439"
+    example = {"folder": "s3://logs/out/_dagflow", "lease": 60.0, "pid": 4711, "host": "head", "since": "12:00"}
+    general_remedy = "let the other launch run; raise lock_lease if this machine pauses for longer"
+
+    folder: str
+    lease: float
+    pid: int = 0
+    host: str = ""
+    since: str = ""
+    who: str = ""
+    reason: str = ""
+
+    def message(self) -> str:
+        who = f" ({self.who})" if self.who else ""
+        other = f"process {self.pid} on {self.host} took over since {self.since}{who}" if self.pid else "another launch took over"
+        reason = f" (its last renewal failed: {self.reason})" if self.reason else ""
+        return (
+            f"{self.folder}: {other}. This launch did not renew its lease for more than {self.lease:g} s{reason}, so it ends. "
+            "Nothing is lost or doubled: the other launch continues from what is committed. If this machine pauses for longer, "
+            "raise lock_lease."
         )
 
 
@@ -349,6 +380,7 @@ class OutcomeUnknown(InfrastructureError):
     """A record was sent and the answer was lost, so the record may or may not be there."""
 
     code: ClassVar[str] = "DF434"
+    is_transient: ClassVar[bool] = True
     example = {"url": "s3://bucket/out/_dagflow/plan/3", "reason": "the connection was reset"}
     general_remedy = "launch again when the store answers"
 

@@ -5,7 +5,7 @@ Every call raises the builtin OSErrors (FileNotFoundError, PermissionError, …)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
@@ -100,7 +100,19 @@ class FileSystem(Protocol):
         ...
 
     def create(self, path: str) -> BinaryWriter:
-        """Create a file, and missing folders. Raises FileExistsError rather than touch an existing file."""
+        """Create a file, and missing folders. On disks, raises FileExistsError rather than touch an existing file."""
+        ...
+
+    def abandon(self, writer: BinaryWriter) -> None:
+        """Close a file that will not be finished. Its content is undefined; in object stores, the file does not appear."""
+        ...
+
+    def remove_uploads(self, folder: str, is_stale: Callable[[str], bool]) -> int:
+        """Remove the unfinished uploads to a folder of an object store, which are billed and not listed. Return their number.
+
+        A process that was killed while it wrote a large file leaves one. `is_stale` is called with each name below the folder.
+        Disks have none: a file that was not finished is listed.
+        """
         ...
 
     def rename(self, source: str, target: str) -> None:
@@ -121,6 +133,21 @@ class FileSystem(Protocol):
 
     def exists(self, path: str) -> bool:
         """Return whether the path exists. Raises PermissionError when that cannot be known."""
+        ...
+
+    def point(self, path: str, target: str) -> None:
+        """Make a name lead to a folder beside it, `target`, in one step. A name that leads elsewhere is replaced.
+
+        On disks it is a symbolic link, elsewhere a file that holds `target`.
+        """
+        ...
+
+    def pointed(self, path: str) -> str | None:
+        """Return the folder that a name leads to; None if there is none. Raises FileExistsError if `point` did not make it."""
+        ...
+
+    def is_taken(self, path: str) -> bool:
+        """Return whether no file can get this name: there is one, or, on disks, a folder. Costs an object store one request."""
         ...
 
     def sync_file(self, writer: BinaryWriter) -> None:

@@ -8,7 +8,7 @@ SIZE = 200  # bytes; less than a page, so writes are nearly atomic; a reader of 
 
 
 class Gauge:
-    """A gauge on a local disk; the folder must be there.
+    """A gauge on a local disk.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -23,12 +23,15 @@ class Gauge:
     def __init__(self, path: str) -> None:
         self._path = path
         self._file: int | None = None
+        self._size = SIZE
 
     def write(self, data: bytes) -> None:
-        """Replace the value by another one, of up to 200 bytes."""
+        """Replace the value by another one. One of more than 200 bytes may be read torn."""
         if self._file is None:
+            os.makedirs(os.path.dirname(self._path), exist_ok=True)
             self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        os.pwrite(self._file, data.ljust(SIZE), 0)
+        self._size = max(self._size, len(data))  # what is longer than the new value becomes blank
+        os.pwrite(self._file, data.ljust(self._size), 0)
 
     def read(self) -> bytes | None:
         """Return the last value; None if there is none."""
@@ -37,7 +40,7 @@ class Gauge:
         except FileNotFoundError:
             return None
         try:
-            return os.read(file, SIZE).rstrip() or None
+            return os.read(file, os.fstat(file).st_size).rstrip() or None
         finally:
             os.close(file)
 

@@ -26,16 +26,17 @@ def file_system(url: str) -> FileSystem:
     return remote_file_system(url)
 
 
-def open_planned(status: FileStatus) -> BinaryReader:
+def open_planned(status: FileStatus, stop: int | None = None) -> BinaryReader:
     """Open a file whose status is known from a listing. Stores that read by version need no second request for it.
 
-    Their reads raise OSError if the file is gone or has changed.
+    Their reads raise OSError if the file is gone or has changed. `stop`: the end of the part that is to be read: such stores
+    request nothing behind it ahead of time.
     """
     if split_url(status.path)[0] == "file":
         return _LOCAL.open(status.path)
     from dagflow.storage.remote.files import remote_file_system
 
-    return remote_file_system(status.path).open(status.path, status)
+    return remote_file_system(status.path).open(status.path, status, stop)
 
 
 def opened_status(stream: BinaryReader, path: str) -> FileStatus | None:

@@ -6,7 +6,6 @@ import errno
 from typing import Any
 
 from dagflow.errors import DagflowError
-from dagflow.storage.errors import OutcomeUnknown, StorageBusy
 
 _NUMBERS = frozenset(
     {
@@ -26,7 +25,12 @@ _NUMBERS = frozenset(
         errno.ENETRESET,
         errno.ENETUNREACH,
         errno.EPIPE,
+        121,  # EREMOTEIO, which macOS does not have: s3fs raises it for an internal error of the server
     }
+)
+# Classes of botocore and aiohttp, by name: their libraries are loaded by drivers only. None of them is an OSError.
+_CONNECTION = frozenset(
+    {"HTTPClientError", "ResponseParserError", "IncompleteReadError", "ClientConnectionError", "ClientPayloadError"}
 )
 _STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504})  # of HTTP; 409: another writer is at work
 
@@ -34,17 +38,17 @@ _STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504})  # of HTTP; 409:
 def is_transient(error: BaseException) -> bool:
     """Return whether a failure is transient: busy, a timeout, a lost connection, a stale handle, an unknown outcome.
 
-    It is recognised by the error number of the operating system or the HTTP status of an object store. A full disk or a missing
-    permission is not transient.
+    It is recognised by the error number of the operating system or the HTTP status of an object store; errors of dagflow have
+    `is_transient`. A full disk or a missing permission is not transient.
 
     >>> [is_transient(e) for e in (OSError(errno.EBUSY, "busy"), TimeoutError(), OSError(errno.ENOSPC, "full"), ValueError())]
     [True, True, False, False]
     """
     if isinstance(error, DagflowError):
-        return isinstance(error, StorageBusy | OutcomeUnknown)
+        return error.is_transient
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno in _NUMBERS
-    if isinstance(error, TimeoutError | ConnectionError):
+    if isinstance(error, TimeoutError | ConnectionError) or any(cls.__name__ in _CONNECTION for cls in type(error).__mro__):
         return True
     return _status(error) in _STATUSES
 

@@ -11,6 +11,9 @@ from dagflow.storage.errors import BadUrl
 # Two letters at least, so that "C:/x" is a path.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
+BUCKETS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
+"""The schemes of object stores: they have buckets and no folders, and each request takes tens of milliseconds."""
+
 
 def split_url(url: str) -> tuple[str, str]:
     """Return the scheme and the rest of a URL; the scheme of local paths is `file`, and their rest is the plain path.
@@ -47,6 +50,15 @@ def is_local(url: str) -> bool:
     (True, True, False)
     """
     return split_url(url)[0] == "file"
+
+
+def is_object_store(url: str) -> bool:
+    """Return whether a URL is one of an object store, in which each request counts.
+
+    >>> is_object_store("logs"), is_object_store("s3://bucket/logs"), is_object_store("memory://logs")
+    (False, True, False)
+    """
+    return split_url(url)[0] in BUCKETS
 
 
 def local_path(url: str) -> str | None:

@@ -14,7 +14,7 @@ from dagflow.model.operator.base import Operator
 from dagflow.model.operator.context import OperatorContext, OperatorServices
 from dagflow.model.operator.ports import BATCH, RECORD, InputPort, output_ports
 from dagflow.model.types.records import FileBlockMetadata, ReaderRecord
-from dagflow.plan.errors import NotSupported
+from dagflow.planning.errors import NotSupported
 from dagflow.runtime.stage.program import OutputPlan, PortPlan, Program, ProgramOperator, RunOptions, TaskSpec, WindowFacts
 from dagflow.runtime.task.compile import loaded, pickled
 from dagflow.runtime.task.flow import Flow

@@ -235,7 +235,7 @@ class _Laws:
 
 def reference_form(operator: Operator, port: str) -> str:
     """Return the form in which records are handled by default."""
-    from dagflow.plan.forms import preferred_form
+    from dagflow.planning.forms import preferred_form
 
     return preferred_form(RECORD, operator.offered_forms(port))
 

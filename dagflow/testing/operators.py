@@ -23,8 +23,8 @@ from dagflow.model.types.forms import to_batch, to_records
 from dagflow.model.types.plain_data import encode
 from dagflow.model.types.records import ReaderRecord, Window
 from dagflow.model.types.typecheck import type_check
-from dagflow.plan.errors import NotSupported
-from dagflow.plan.forms import preferred_form
+from dagflow.planning.errors import NotSupported
+from dagflow.planning.forms import preferred_form
 from dagflow.runtime.exchange.dataframes import check_values
 from dagflow.runtime.exchange.fitting import fitted
 from dagflow.runtime.run_folder.reports import TaskReport
@@ -294,7 +294,8 @@ class Bench:
 
     def _decide(self, window: int, report: TaskReport, live: Operator) -> None:
         plan = WindowPlan(window=window, items={}, partitions={}, places={}, states={}, driver=report)
-        decision = decide(self._log, plan, "test", (), 0.0, False)
+        replacing = () if live.kept_snapshots() is None else (NAME,)
+        decision = decide(self._log, plan, "test", (), 0.0, False, replacing=replacing)
         half = live if not live.partitionable else loaded(self.program).operators[0].operator
         roll_forward(self._log, decision, {NAME: half}, False)
 

@@ -10,8 +10,8 @@ import attrs
 from dagflow.model.graph.dag import DAG
 from dagflow.model.operator.base import InputOperator, Operator
 from dagflow.model.operator.ports import OutputPort, input_ports
-from dagflow.plan.plan import Plan
-from dagflow.plan.steps import make_plan
+from dagflow.planning.plan import Plan
+from dagflow.planning.steps import make_plan
 from dagflow.runtime.events import ReadersChanged
 from dagflow.runtime.run_folder.reports import TaskReport
 from dagflow.runtime.run_folder.window_log import WindowPlan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from dagflow.storage.store import MemoryStore, Store
 
@@ -64,6 +64,11 @@ class CountingStore:
         self._begin("discard", name)
         self.inner.discard(name)
         self._end("discard", name)
+
+    def discard_all(self, names: Sequence[str]) -> None:
+        """See `Store.discard_all`."""
+        for name in names:
+            self.discard(name)
 
     def reset(self) -> None:
         """Forget the counts."""

@@ -18,7 +18,7 @@ from dagflow.model.operator.context import Clock, OperatorContext
 from dagflow.model.operator.ports import BATCH, RECORD, STREAM, OutputPort, handlers_of, output_ports
 from dagflow.model.types.forms import to_records
 from dagflow.model.types.plain_data import dumps
-from dagflow.plan.forms import preferred_form
+from dagflow.planning.forms import preferred_form
 from dagflow.runtime.stage.failure import Abort
 from dagflow.runtime.stage.inlet import Inlet
 from dagflow.runtime.stage.node import PortFront

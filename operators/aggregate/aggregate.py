@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Generic, get_args
+from typing import Any, ClassVar, Generic, Literal, get_args
 
 import attrs
 import pyarrow as pa
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, MapState, Operator, OperatorContext, OutputPort, WindowState
+from dagflow.config import one_of
 from operators.aggregate.fields import a_field, a_key, has_classes, key_of_groups, key_type_problems, needed_of
 from operators.aggregate.groups.columns import COUNT, KEY, VALUE, ColumnGroups
 from operators.aggregate.groups.grouping import Grouping, Groups, Merge
@@ -24,6 +25,8 @@ V = TypeVar("V", default=Any)
 MAX_PARTIAL_GROUPS = 100_000
 """The most groups that a partial aggregation keeps. When there are more, it emits them."""
 ROWS_OF_A_BATCH = 1 << 15
+OutputMode = Literal["update", "complete"]
+"""The groups whose running totals a window emits: those that it has records of, or all."""
 _LARGE = 1 << 63
 
 
@@ -123,9 +126,11 @@ class Aggregate(Operator, Generic[T, K, V]):
         by: the key of a record: a function of the record, or names of columns (fields of its class, `value` of a bare builtin),
             with which batches stay batches. None: all records are one group.
         combiner: whether records are aggregated before the exchange too, so that few cross it. The result is the same.
-        running: whether a window's results are those of all windows so far, for the groups that the window has records of. The
-            groups are kept over windows and launches (a `MapState`), so windows run one after the other. A launch that resumes
-            with another `running`, `by` or `of` is refused (functions cannot be compared, and are not checked).
+        running: whether a window's results are those of all windows so far. The groups are kept over windows and launches (a
+            `MapState`), so windows run one after the other. A launch that resumes with another `running`, `by` or `of` is refused
+            (functions cannot be compared, and are not checked).
+        output_mode: the results of a window if `running`, as in Spark: `update` emits those of the groups that the window has
+            records of, `complete` those of all groups so far, for a sink that replaces its rows.
     """
 
     partition_key_fixed: ClassVar[bool] = True
@@ -133,6 +138,7 @@ class Aggregate(Operator, Generic[T, K, V]):
     by: Callable[[T], K] | str | tuple[str, ...] | None = attrs.field(default=None, kw_only=True, validator=a_key)
     combiner: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
     running: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
+    output_mode: OutputMode = attrs.field(default="update", kw_only=True, validator=one_of(get_args(OutputMode)))
 
     input = InputPort[T]()
     partials = InputPort[Partial[K, V]](optional=True, partition_by="key")
@@ -161,6 +167,8 @@ class Aggregate(Operator, Generic[T, K, V]):
         """Raise ValueError where `by` makes other keys than are declared."""
         with all_problems(super().check) as problems:
             problems.extend(key_type_problems(self, self.by))
+            if self.output_mode == "complete" and not self.running:
+                problems.append("output_mode='complete' needs running=True: without it, a window knows its own groups only")
 
     def state_properties(self) -> tuple[str, ...]:
         """Return the properties that give totals their meaning."""
@@ -235,12 +243,19 @@ class Aggregate(Operator, Generic[T, K, V]):
         self.output.emit_all(self._results())
 
     def _results(self) -> Iterator[KeyValue[K, V]]:
-        for key, (value, count) in self.groups.items():
+        for key, value, count in self._all_totals() if self.output_mode == "complete" else self._window_groups():
             try:
                 yield KeyValue(key, self.result(value, count))
             except Exception as error:
                 self._context.blame(error, Partial(key, value, count), self._context.place)
                 raise
+
+    def _window_groups(self) -> Iterator[tuple[Any, Any, int]]:
+        yield from ((key, value, count) for key, (value, count) in self.groups.items())
+
+    def _all_totals(self) -> Iterator[tuple[Any, Any, int]]:
+        for entry, (total, count, *kept) in self.totals.items():
+            yield from_plain(kept[0]) if kept else key_of(entry), from_plain(total), count
 
     def _add_totals(self) -> None:
         """Add the totals of earlier windows to the window's groups, and keep the sums as totals."""
@@ -248,11 +263,12 @@ class Aggregate(Operator, Generic[T, K, V]):
         for key, group in groups.items():
             entry = entry_of(key)
             if entry in totals:
-                before, count = totals[entry]
+                before, count, *_ = totals[entry]
                 groups[key] = [from_plain(before), count]
                 self._grouping.add(groups, key, *group)
             total, count = groups[key]
-            totals[entry] = [as_plain(total), count]
+            key_itself = [as_plain(key)] if self.output_mode == "complete" and type(key) is not type(entry) else []
+            totals[entry] = [as_plain(total), count, *key_itself]
 
 
 @attrs.define

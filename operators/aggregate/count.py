@@ -16,7 +16,7 @@ class Count(Aggregate[T, K, int], Generic[T, K]):
     """Count the records of each key, or all records: in each window, or in all so far.
 
     Args:
-        by, combiner, running: see `Aggregate`.
+        by, combiner, running, output_mode: see `Aggregate`.
 
     >>> from dagflow.testing import run_operator
     >>> run_operator(Count(by="value"), {"input": ["to", "be", "or", "not", "to", "be"]})["output"]

@@ -19,7 +19,7 @@ class Max(AggregateOfValues[T, K, V], Generic[T, K, V]):
     Args:
         of: the values: a function of the record, or the name of a column. None is skipped. Without other values, the result is
             None.
-        by, combiner, running: see `Aggregate`.
+        by, combiner, running, output_mode: see `Aggregate`.
 
     >>> from dagflow.testing import run_operator
     >>> run_operator(Max(lambda sale: sale[1], by=lambda sale: sale[0]), {"input": [("a", 1), ("b", 5), ("a", 3)]})["output"]

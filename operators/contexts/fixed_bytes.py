@@ -20,8 +20,11 @@ LARGEST_DEFAULT_LENGTH = MiB
 class FixedBytesReaderContext(PieceReaderContext):
     """Slices of `length` bytes that never cross the end of a block; a block's last slice is what remains.
 
-    `length` is by default the whole block, in slices of at most 1 MiB (Malhar: the file system's block size, which
-    would tie a reader's memory to it). `piece_bytes` (1 MiB) is how much is read at a time, but always whole slices.
+    Attributes:
+        length: the bytes of a slice; None: the whole block, in slices of at most 1 MiB (Malhar: the file system's block size,
+            which would tie a reader's memory to it).
+        piece_bytes: the number of bytes that are read at a time, but always whole slices.
+
     Raises FileShortened.
 
     >>> import io

@@ -21,9 +21,14 @@ PARTIAL = ("fail", "emit", "drop")
 class FixedRecordsReaderContext(PieceReaderContext):
     """Records of `length` bytes, aligned to the file: record k starts at k * length and belongs to the block in which it starts.
 
-    So a file may be cut anywhere, and used bytes over all blocks sum to the file's length. `partial` says what becomes
-    of a last record that the file's end cuts short: "fail" (default: such a file is incomplete, or `length` is wrong;
-    raises PartialRecord), "emit" it short, or "drop" it (its bytes are then not among the used ones).
+    So a file may be cut anywhere, and used bytes over all blocks sum to the file's length.
+
+    Attributes:
+        length: the bytes of a record.
+        partial: the treatment of a last record that the file's end cuts short: "fail" (such a file is incomplete, or `length` is
+            wrong; raises PartialRecord), "emit" it short, or "drop" it (its bytes are then not among the used ones).
+        piece_bytes: the number of bytes that are read at a time, but always whole records.
+
     Raises FileShortened.
 
     >>> import io

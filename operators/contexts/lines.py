@@ -33,9 +33,10 @@ class LinesContext(PieceReaderContext):
     A last line without a terminator is a record, unless nothing is left of it: where `\n` and `\r\n` end lines, a `\r` alone
     after the last line is none. So `sed 's/\r$//' | grep` has it, which sees nothing there to be a line.
 
-    - `terminators`: what ends a record. `\n` and `\r\n` by default; `["\n", "\r\n", "\r"]`; or one delimiter of any bytes.
-    - `max_record_bytes` (64 MiB): a longer record raises RecordTooLong.
-    - `piece_bytes` (2 MiB): how much is read, and handed on, at a time. Less costs more calls, more does not fit the cache.
+    Attributes:
+        terminators: the ends of records. `\n` and `\r\n` by default; `["\n", "\r\n", "\r"]`; or one delimiter of any bytes.
+        max_record_bytes: a longer record raises RecordTooLong.
+        piece_bytes: the bytes that are read, and emitted, at a time. Less costs more calls, more does not fit the cache.
     """
 
     terminators: tuple[bytes, ...] = attrs.field(

@@ -37,6 +37,11 @@ class Even(NamedTuple):
 class Layout(Protocol):
     """The layout of records in the bytes of a piece."""
 
+    @property
+    def joiner(self) -> bytes | None:
+        """A terminator behind which the records of another file can follow; None where that could change records."""
+        ...
+
     def offsets(self, data: bytes, begin: int, end: int) -> NDArray[np.int32]:
         """Return the starts of the records of `data[begin:end]`, and `end` after them."""
         ...
@@ -102,7 +107,21 @@ class Piece:
         return self.offsets[:-1].astype(np.int64) + (self.position - self.begin)
 
     def __len__(self) -> int:
-        return len(self.offsets) - 1
+        joiner = None if self.layout is None or self._offsets is not None else self.layout.joiner
+        if joiner is None:
+            return len(self.offsets) - 1
+        return self.data.count(joiner, self.begin, self.end) if self.is_terminated else 1  # a tenth of the time of all offsets
+
+    def position_of(self, number: int) -> int:
+        """Return the position in the file of record `number`, from 0. The first and the last are found without the others."""
+        if number == 0:
+            return self.position
+        joiner = None if self.layout is None or self._offsets is not None else self.layout.joiner
+        if joiner is not None and self.is_terminated and number == len(self) - 1:
+            start = self.data.rfind(joiner, self.begin, self.end - len(joiner)) + len(joiner)
+        else:
+            start = int(self.offsets[number])
+        return start + self.position - self.begin
 
     def __bool__(self) -> bool:
         return True  # a piece is never empty, and asking for its length would look for every record

@@ -42,6 +42,11 @@ class Terminators(ABC):
         """A record starts at a position exactly if one that ends there is found from this many bytes before it."""
         return 1
 
+    @property
+    def joiner(self) -> bytes | None:
+        """A terminator behind which the records of another file can follow; None where that could change records."""
+        return None
+
     @abstractmethod
     def next_end(self, data: bytes, start: int, final: bool) -> int:
         """Return the offset just after the first terminator at or after `start`, or -1. `final`: nothing follows `data`."""
@@ -79,6 +84,11 @@ class Delimiter(Terminators):
     """One delimiter of any bytes, no two occurrences of which can overlap: every occurrence ends a record."""
 
     delimiter: bytes = b"\n"
+
+    @property
+    @override
+    def joiner(self) -> bytes | None:
+        return None if self.is_overlapping else self.delimiter
 
     @property
     @override

@@ -41,7 +41,7 @@ class FileBlocks:
         planned: how many blocks have been handed out.
         version: the server's mark of the content, None where there is none.
         begin: where the first block begins; above 0 where an earlier part of the file has been read.
-        record_end, record_quote: see `FileBlockMetadata`.
+        record_end, record_quote, folder_columns: see `FileBlockMetadata`.
     """
 
     path: str
@@ -54,6 +54,7 @@ class FileBlocks:
     begin: int = 0
     record_end: str | None = None
     record_quote: str | None = None
+    folder_columns: str | None = None
 
     @property
     def count(self) -> int:
@@ -84,6 +85,8 @@ class FileBlocks:
             state["version"] = self.version
         if self.record_end is not None:
             state |= {"begin": self.begin, "record_end": self.record_end, "record_quote": self.record_quote}
+        if self.folder_columns is not None:
+            state["folder_columns"] = self.folder_columns
         return state
 
     def metadata(self, seconds: float, *, is_directory: bool = False, relative_path: str = "") -> FileMetadata:
@@ -107,7 +110,7 @@ class FileBlocks:
 
     def _blocks(self, first: int, stop: int, last: int, as_planned: bool) -> Iterator[FileBlockMetadata]:
         path, length, size, base, begin = self.path, self.length, self.block_size, self.first_id, self.begin
-        known = (self.modified_ns, as_planned, self.version, self.record_end, self.record_quote)
+        known = (self.modified_ns, as_planned, self.version, self.record_end, self.record_quote, self.folder_columns)
         for k in range(first, stop):
             ends = k == last
             before = base + k - 1 if k else -1

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
+from typing import Literal
 
 import attrs
 
 from dagflow import FileBlockMetadata, FileMetadata, InputOperator, OperatorContext, OutputPort, State, WindowState
-from dagflow.config import Bytes, Millis, not_negative
+from dagflow.config import Bytes, Millis, not_negative, one_of
 from dagflow.errors import LedgerDamaged, NoSuchEntry, ObjectDamaged, ObjectMissing
 from dagflow.ledger import DataFile, EntryRef, InputSlice, Ledger, LedgerEntry
 from dagflow.scaling import Backlog
 from dagflow.storage import FileStatus, absolute, base_name, explained, file_system, inside, translate
 from operators.files.blocks import LEAST_COST, FileBlocks, default_block_size, default_window_bytes
-from operators.files.errors import DatasetMissing, DatasetReplaced, DatasetRewritten
+from operators.files.errors import DatasetMissing, DatasetReplaced, DatasetRewritten, RowsReplaced
 from operators.problems import all_problems
 
 
@@ -50,6 +51,8 @@ class DatasetInput(InputOperator):
         block_size: bytes in a block, but for the last one of a file; None: an eighth of each slot's share of the file.
         window_bytes: a window is full when its files hold this many bytes; None: see `FileSplitterInput`.
         scan_interval_millis: the time from one look for new entries to the next, in milliseconds; continuous runs only.
+        on_replace: the reaction to a window that replaced all rows of the dataset after rows of it were read: `fail`, or `reread`
+            what is there now, all of it, in windows of its own. Snapshots between two looks are skipped.
         wait: whether a dataset that is not there is waited for; continuous runs only.
     """
 
@@ -57,6 +60,7 @@ class DatasetInput(InputOperator):
     block_size: Bytes | None = attrs.field(default=None, kw_only=True)
     window_bytes: Bytes | None = attrs.field(default=None, kw_only=True)
     scan_interval_millis: Millis = attrs.field(default=1000, kw_only=True, validator=not_negative)
+    on_replace: Literal["fail", "reread"] = attrs.field(default="fail", kw_only=True, validator=one_of(("fail", "reread")))
     wait: bool = attrs.field(default=False, kw_only=True)
 
     files_metadata_output = OutputPort[FileMetadata]()
@@ -127,7 +131,10 @@ class DatasetInput(InputOperator):
             entries.until = None
             return
         cost = sum(self._cost(file) for file in files_of(entry))
-        if self.bytes_in_window and self.bytes_in_window + cost > self._window_target:
+        is_snapshot = entry.seq == entry.carried.replaced
+        if is_snapshot:
+            self._check_replaced(entry)
+        if self.bytes_in_window and (is_snapshot or self.bytes_in_window + cost > self._window_target):
             entries.put_back(entry)
             self._context.close_window()
             return
@@ -225,6 +232,13 @@ class DatasetInput(InputOperator):
             raise DatasetRewritten(operator=operator, path=path, before=str(last), after=newest) from error
         if there.hash != last.hash:
             raise DatasetRewritten(operator=operator, path=path, before=str(last), after=f"entry {there}")
+
+    def _check_replaced(self, entry: LedgerEntry) -> None:
+        """Raise RowsReplaced if rows that were read before are not in the dataset any more."""
+        position = self.position
+        if position is not None and position.prev_offset is not None and self.on_replace == "fail":
+            where = {"operator": self._context.name, "path": self.input_path}
+            raise RowsReplaced(**where, entry=entry.seq, rows=position.prev_offset + 1)
 
     def _take(self, until: int) -> None:
         taken = self._entries.ledger.slice_after(self.position, until)

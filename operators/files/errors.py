@@ -204,6 +204,28 @@ class DatasetReplaced(RunError):
 
 
 @error(kw_only=True)
+class RowsReplaced(RunError):
+    """A window replaced all rows of a dataset, of which some were read before. `rows`: their number; `entry`: of its ledger."""
+
+    operator: str
+    path: str
+    entry: int
+    rows: int
+    code: ClassVar[str] = "DF616"
+    example = {"operator": "totals", "path": "out", "entry": 5, "rows": 120}
+    is_fatal: ClassVar[bool] = True
+
+    def message(self) -> str:
+        reread = definition(self.operator, "on_replace", "reread")
+        return (
+            f"operator {self.operator!r}: entry {self.entry} of {self.path} replaced all of its rows, up to row {self.rows - 1:,} of "
+            "which were read before\n"
+            f"  help: read each new state of the dataset whole: {reread}. What follows then gets its rows once more, so let it\n"
+            "        replace its results too, and keep no totals over windows; or launch with --fresh"
+        )
+
+
+@error(kw_only=True)
 class DatasetRewritten(RunError):
     """The ledger of a dataset no longer has the entries that were read before: it was cut, rewritten or restored.
 

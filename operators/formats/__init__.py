@@ -8,7 +8,8 @@ Read in this order:
 4. `predicates`, `comparands`: conditions on columns, by which formats with statistics skip rows and files.
 5. `options`: validators of the options of formats.
 6. `native`: the compiled parsers of `dagflow-native`, where it is installed.
-7. `errors`: the errors of binary formats.
+7. `named`: formats by name.
+8. `errors`: the errors of binary formats.
 
 The packages behind them: `text`, `delimited` and `binary`.
 """

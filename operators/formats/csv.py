@@ -69,6 +69,7 @@ class CsvFormat(Format):
     Raises NotDelimited, HeaderBad, QuoteLeftOpen, RowTooLarge, FileShortened. Bad rows are reported one by one (`BadRow`).
     """
 
+    has_encoding: ClassVar[bool] = True
     suffixes: ClassVar[tuple[str, ...]] = ("csv", "tsv", "txt")
     offers_array: ClassVar[bool] = True
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dagflow.config import one_of
-from dagflow.scan import FileSchemaNegotiator, Format, ResultSetLoader, to_type
+from dagflow.scan import FileSchemaNegotiator, Format, ResultSetLoader, not_text, to_type
 from operators.contexts import FixedRecordsReaderContext, Piece
 from operators.contexts.entity import PieceReaderContext
 from operators.contexts.text import text_codec
@@ -71,6 +71,7 @@ class FixedWidthFormat(Format):
     """
 
     cuts: ClassVar[Literal["any", "none"]] = "any"
+    has_encoding: ClassVar[bool] = True
     suffixes: ClassVar[tuple[str, ...]] = ("txt", "dat")
 
     columns: Mapping[str, tuple[int, int]] = attrs.field(converter=places)
@@ -129,6 +130,7 @@ class FixedWidthReader(LinesReader):
         """Return a context that finds records instead of lines."""
         assert isinstance(negotiator.options, FixedWidthFormat)
         self._format = negotiator.options
+        self.counts_lines = bool(self._format.line_end)
         return FixedRecordsReaderContext(self._format.length, partial="emit")
 
     def begin(self, negotiator: FileSchemaNegotiator) -> None:
@@ -191,9 +193,9 @@ class FixedWidthReader(LinesReader):
         except UnicodeDecodeError as error:
             if is_good[row]:
                 at = self._format.columns[name][0] + error.start
-                what = f"byte {at} of the record ({value[error.start : error.end].hex(' ')}): {error.reason}"
+                reason = not_text(f"byte {at} of the record", value[error.start : error.end], self._format.encoding)
                 is_good[row] = False
-                self._bad(piece, row, f"it is no {self._format.encoding} text: {what}", name)
+                self._bad(piece, row, reason, name)
             return None
 
     def _wrong_end(self, record: bytes, position: int) -> str:
@@ -211,5 +213,4 @@ class FixedWidthReader(LinesReader):
 
     def _bad(self, piece: Piece, row: int, reason: str, column: str | None = None) -> None:
         where = self.origin(piece, row)
-        line = where.line if self._format.line_end else None
-        self._negotiator.bad_row(reason, position=where.position, line=line, column=column, raw=where.raw)
+        self._negotiator.bad_row(reason, position=where.position, line=where.line, column=column, raw=where.raw)

@@ -16,8 +16,8 @@ from operators.formats.binary.arrow_file import ArrowFile, StreamSealed, is_of_s
 from operators.formats.binary.counting import count_rows
 from operators.formats.binary.int96 import beyond_years, int96_columns
 from operators.formats.errors import FileCutShort, FileDamaged, FormatUnsupported, NotOfFormat
+from operators.formats.options import NO_VALUE
 from operators.formats.predicates import Predicate, located, predicates, type_at
-from operators.sinks.files.partitions import NO_VALUE
 
 if TYPE_CHECKING:
     from dagflow.storage import BinaryReader
@@ -155,6 +155,8 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
     _group: int = attrs.field(init=False, default=0)
     _left: int = attrs.field(init=False, default=0)
     """The number of rows of the row group at hand that are still to come."""
+    _next_row: int = attrs.field(init=False, default=0)
+    """The number of the first of these in the file."""
     _filter: Any = attrs.field(init=False, default=None)
 
     def open(self, negotiator: FileSchemaNegotiator) -> bool:
@@ -199,7 +201,11 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
             self._check_rows(0 if batch is None else batch.num_rows)
         if batch is not None:
             self._check_years(batch)
-            self._load(batch if self._filter is None else plain_batch(batch).filter(self._filter))
+            first_row, self._next_row = self._next_row, self._next_row + batch.num_rows
+            if self._filter is None:
+                self._load(batch, first_row)
+            else:
+                self._load(plain_batch(batch).filter(self._filter), None)
             return True
         split = next(self._groups, None)
         if split is None or not self._negotiator.claim([split[0]]):
@@ -213,6 +219,7 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
             return True
         with damage(path, self._position, f"row group {self._group}"):
             self._left = self._rows_of(group)
+            self._next_row = sum(self._file.metadata.row_group(n).num_rows for n in range(self._group))
             rows = max(1, min(65_536, group.num_rows * BATCH_BYTES // max(1, self._size(group))))
             self._batches = self._file.iter_batches(rows, [self._group], self._columns, use_threads=False)
         return True
@@ -239,9 +246,14 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
                 reason=f"column {column!r} has INT96 timestamps that are not of the years 1 to 9999",
             )
 
-    def _load(self, batch: pa.RecordBatch) -> None:
-        origin = RowOrigin(self._position)
-        self._loader.add_batch(batch, lambda row: origin, pa.repeat(self._position, batch.num_rows))
+    def _load(self, batch: pa.RecordBatch, first_row: int | None) -> None:
+        """Load a batch; `first_row`: the number of its first row in the file, None where rows were left out."""
+        position = self._position
+
+        def origin(row: int) -> RowOrigin:
+            return RowOrigin(position, row=None if first_row is None else first_row + row)
+
+        self._loader.add_batch(batch, origin, pa.repeat(position, batch.num_rows))
 
     def _groups_in(self, start: int, stop: int) -> list[tuple[int, int]]:
         """Return the row groups that begin in a range: their places and numbers. Raises ArrowInvalid."""

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dagflow.scan import FileSchemaNegotiator, Format, ResultSetLoader, RowOrigin, to_type
+from dagflow.scan import FileSchemaNegotiator, Format, ResultSetLoader, RowOrigin, not_text, to_type
 from operators.contexts import Piece
 from operators.contexts.errors import BadText
 from operators.contexts.text import decode_text, text_codec
@@ -80,6 +80,7 @@ class RegexFormat(Format):
     """
 
     cuts: ClassVar[Literal["any", "none"]] = "any"
+    has_encoding: ClassVar[bool] = True
     suffixes: ClassVar[tuple[str, ...]] = ("log",)
 
     pattern: str = attrs.field(validator=[a_text, _is_pattern])
@@ -179,9 +180,7 @@ class RegexReader(LinesReader):
                 except BadText as error:
                     texts.append(None)
                     at = error.byte_offset - error.position
-                    self._bad(
-                        piece, row, f"it is no {encoding} text: byte {at} of the line ({error.found.hex(' ')}): {error.reason}"
-                    )
+                    self._bad(piece, row, not_text(f"byte {at} of the line", error.found, encoding))
             return pa.array(texts, pa.string())
 
     def _times(self, texts: Any, written: str, name: str, piece: Piece, numbers: Any) -> tuple[Any, Any]:

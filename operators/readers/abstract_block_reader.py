@@ -82,6 +82,10 @@ class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
         """Return the record to emit for these bytes; None drops it. By default the bytes, or the result of the function given."""
         return data if self.converter is None else self.converter(data)  # type: ignore[return-value]  # R is bytes then
 
+    def place_of(self, block: B) -> str | None:
+        """Return the name of the place that a block is read from, which messages have before a position: that of its file."""
+        return getattr(block, "file_path", None)
+
     def can_split(self, item: B) -> bool:
         """Return True if a block may be split into parts that are read by different readers."""
         return self._is_cut_anywhere(item) and getattr(item, "as_planned", True)
@@ -121,6 +125,8 @@ class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
     def setup(self, context: OperatorContext) -> None:
         """Make the loop."""
         self._loop = BlockLoop.of(self, context, self.make_finder(context), self.make_conversion())
+        own = (getattr(type(self), name) is not getattr(AbstractBlockReader, name) for name in ("read_block", "end_window"))
+        self._loop.joins &= not any(own)  # these may count on what has been emitted, or not emit what waits
 
     @blocks_metadata_input.process
     def process_block(self, block: B) -> None:
@@ -129,8 +135,15 @@ class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
             pass
 
     def read_block(self, block: B) -> Iterator[None]:
-        """Read a block in steps. Where other readers may take over its rest, all claimed records are emitted after each step."""
+        """Read a block in steps. Where other readers may take over its rest, all claimed records are emitted after each step.
+
+        Where `messages` takes batches of records of several blocks, those of small blocks wait until `end_window` at most.
+        """
         return self._loop.read(block)
+
+    def end_window(self) -> None:
+        """Emit the records of small blocks that wait for others."""
+        self._loop.end()
 
     def claimed_at(self, position: int) -> Any:
         """Return the split point claimed for a record of the current block, in the unit of blocks."""

@@ -37,7 +37,7 @@ class FilesByUrl:
         """Open a block's file as it was planned; of object stores without a request for its status."""
         path = block.file_path
         status = FileStatus(path, block.file_length, block.modified_ns or 0, False, True, version=block.version)
-        return open_planned(status)
+        return open_planned(status, block.stop)
 
     def opened_status(self, stream: BinaryReader, path: str) -> FileStatus:
         """Return the length and time of an open file; of object stores, as they were when it was opened."""

@@ -3,60 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, get_args
+from typing import TYPE_CHECKING, Any, Generic
 
 import attrs
-import pyarrow as pa
 from typing_extensions import TypeVar
 
-from dagflow import FileBlockMetadata, InputPort, OperatorContext, OutputPort
-from dagflow.config import one_of
+from dagflow import FileBlockMetadata, InputPort, OperatorContext
 from dagflow.errors import ScanError
 from dagflow.ranges import OffsetRangeTracker
 from dagflow.scan import (
     AgreedSchema,
-    BadRow,
-    BatchLimits,
-    Drift,
     FileFacts,
     FileScan,
     Format,
-    OnBadRow,
-    RowOrigin,
-    ScanSettings,
     TableSchema,
-    column_names,
     describe_columns,
     make_scan,
     reads_array,
-    to_type,
 )
 from dagflow.storage import explained
 from operators.contexts.errors import ReadError
+from operators.formats.named import format_named
 from operators.formats.predicates import Predicate, predicates
 from operators.problems import all_problems
+from operators.readers.abstract_scan_reader import ReadsColumns
 from operators.readers.path_filter import PathFilter
 from operators.readers.planned_files import ReadsPlannedFiles
-from operators.readers.reading.reader_time import ReaderTime
 from operators.readers.reading.record_finder import clipped
-from operators.readers.scaled_reader import ScaledReader
-
-
-def to_columns(value: Sequence[str] | None) -> tuple[str, ...] | None:
-    """Return the requested columns as a tuple; None: all."""
-    if isinstance(value, str):
-        raise TypeError(f"columns is the text {value!r}, but must be a list of names: [{value!r}]")
-    return None if value is None else tuple(value)
-
-
-def to_schema(value: Any) -> TableSchema | None:
-    """Return the schema in the form that readers use."""
-    return None if value is None else TableSchema.of(value)
-
-
-def to_drift(value: Any) -> Drift:
-    """Return the drift policy, which may be a mapping."""
-    return Drift(**value) if isinstance(value, Mapping) else value
 
 
 def a_format(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
@@ -67,9 +40,14 @@ def a_format(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
 
 T = TypeVar("T", default=Any)
 
+if TYPE_CHECKING:
+    FormatOrName = Format
+else:
+    FormatOrName = Format | str  # configuration may give a name, which the converter replaces
+
 
 @attrs.define
-class ScanReader(ReadsPlannedFiles, ScaledReader, Generic[T]):
+class ScanReader(ReadsPlannedFiles, ReadsColumns[T], Generic[T]):
     r"""Reads blocks of files of a format (CSV, JSON lines, Parquet…) and emits batches of their columns.
 
     The columns and their types are settled before the first window, from a sample of the files, and then stay the same: see
@@ -77,7 +55,8 @@ class ScanReader(ReadsPlannedFiles, ScaledReader, Generic[T]):
     their types: operators behind it get `Trip`s, or batches of them.
 
     Args:
-        format: the format, with its options: `CsvFormat(delimiter=";")`.
+        format: the format, with its options: `CsvFormat(delimiter=";")`. Or the name of one without options: `csv`,
+            `json_lines`, `parquet`, `avro`, or a name that an installed package offers.
         columns: which columns, in this order; None or `["*"]`: all that the files have; []: only the number of rows matters.
             `a.b` is a field of a struct, `a[0]` an element of a list; `filename`, `dir0`, … are known of each file.
         schema: the columns with their types, as text (`"id: int64, tags: list<string>"`), a mapping, a `pyarrow.Schema` or a
@@ -107,13 +86,7 @@ class ScanReader(ReadsPlannedFiles, ScaledReader, Generic[T]):
     [{'m.s': 'one', 'n': 1, 'filename': 'a.jsonl'}, {'m.s': None, 'n': 2, 'filename': 'a.jsonl'}]
     """
 
-    format: Format = attrs.field(validator=a_format)
-    columns: tuple[str, ...] | None = attrs.field(default=None, kw_only=True, converter=to_columns)
-    schema: TableSchema | str | None = attrs.field(default=None, kw_only=True, converter=to_schema)
-    drift: Drift = attrs.field(factory=Drift, kw_only=True, converter=to_drift, validator=attrs.validators.instance_of(Drift))
-    on_bad_row: OnBadRow = attrs.field(default="fail", kw_only=True, validator=one_of(get_args(OnBadRow)))
-    limits: BatchLimits = attrs.field(factory=BatchLimits, kw_only=True, validator=attrs.validators.instance_of(BatchLimits))
-    null_type: str = attrs.field(default="string", kw_only=True)
+    format: FormatOrName = attrs.field(converter=format_named, validator=a_format)
     root: str | None = attrs.field(default=None, kw_only=True)
     sample_files: int = attrs.field(
         default=64, kw_only=True, validator=[attrs.validators.instance_of(int), attrs.validators.ge(1)]
@@ -122,23 +95,11 @@ class ScanReader(ReadsPlannedFiles, ScaledReader, Generic[T]):
     where: tuple[Predicate, ...] = attrs.field(default=(), kw_only=True, converter=predicates)
 
     blocks_metadata_input = InputPort[FileBlockMetadata]()
-    batches = OutputPort[T]()
-    errors = OutputPort[BadRow]()  # type: ignore[assignment]  # rows that cannot be read, with more than other operators know
 
     def check(self) -> None:
         """Raise ValueError where properties contradict each other."""
-        with all_problems(super().check, self._check_columns, lambda: to_type(self.null_type)) as problems:
-            if self._record_class is not None and (self.columns is not None or self.schema is not None):
-                problems.append(
-                    f"columns and schema are the fields of {self._record_class.__name__}: leave them out, or the class"
-                )
-            if self.on_error == "route":
-                problems.append('on_error is "route", but the port errors carries bad rows: set on_bad_row = "route"')
-
-    def _check_columns(self) -> None:
-        """Raise ValueError where columns and schema do not fit the format."""
-        _ = self.scan_settings.projection
-        reads_array(self.format, self.scan_settings)
+        with all_problems(super().check, lambda: reads_array(self.format, self.scan_settings)):
+            pass
 
     # For the planner
 
@@ -154,10 +115,6 @@ class ScanReader(ReadsPlannedFiles, ScaledReader, Generic[T]):
     def tracker_of(self, item: FileBlockMetadata) -> OffsetRangeTracker:
         """Return a new tracker of the range of a block, or of a part of one."""
         return OffsetRangeTracker(item.start, item.stop)
-
-    def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
-        """Return batches, whatever handler takes them."""
-        return frozenset({"batch"}) if port == "batches" else super().emitted_forms(port, handled)
 
     def ends_records(self, end: str, quote: str | None) -> bool:
         """Ask the format."""
@@ -195,6 +152,10 @@ class ScanReader(ReadsPlannedFiles, ScaledReader, Generic[T]):
         try:
             with explained(next(iter(by_path), ""), "reading"):
                 agreed = agree(self.format, self.scan_settings, files_of(map(self._by_now, items)), opened, keeps)
+            folders = {item.folder_columns for item in items}
+            if None not in folders:
+                columns = [column for text in sorted(map(str, folders)) for column in TableSchema.of(text).columns.items()]
+                agreed = attrs.evolve(agreed, keys={name: str(column.type) for name, column in columns})
             if known is not None:
                 agreed = extend_schema(known, agreed, self.drift)
             self._made(agreed, context).close()  # what is asked for, and not there, is told before anything runs
@@ -210,11 +171,6 @@ class ScanReader(ReadsPlannedFiles, ScaledReader, Generic[T]):
         scan = self._made(AgreedSchema.of(agreed), OperatorContext())
         return [(field.name, str(field.type)) for field in scan.schema]
 
-    def column_names(self, port: str) -> list[str] | None:
-        """Return the columns that are asked for by name, and those of a strict schema. Only files name those of `*`."""
-        settings = self.scan_settings
-        return column_names(settings.projection, settings.schema, settings.drift) if port == "batches" else None
-
     def describe_columns(self, port: str) -> str | None:
         """Name the source of the columns, for `dagflow plan`."""
         if port != "batches":
@@ -225,10 +181,10 @@ class ScanReader(ReadsPlannedFiles, ScaledReader, Generic[T]):
 
     def setup(self, context: OperatorContext) -> None:
         """Prepare the scan."""
-        self._context, self._time = context, ReaderTime(context)
         agreed = AgreedSchema() if context.agreed is None else AgreedSchema.of(context.agreed)
         self._paths, self._root = PathFilter(self.where, agreed.keys), agreed.root
-        self._scan = self._made(agreed, context)
+        self._files = self._made(agreed, context)
+        self.begin(context, self._files)
 
     @blocks_metadata_input.process
     def read_block(self, block: FileBlockMetadata) -> None:
@@ -244,21 +200,8 @@ class ScanReader(ReadsPlannedFiles, ScaledReader, Generic[T]):
             raise
         part = context.part
         context.count("blocks", int(part is None or part.start is None))
-        context.count("bytes", self._scan.consumed(block))
+        context.count("bytes", self._files.consumed(block))
         self._time.end_block()
-
-    def finish(self) -> pa.Schema | None:
-        """Return the schema of the batches, after the last block of a task; None if no schema is known."""
-        return self._scan.finish()
-
-    def teardown(self) -> None:
-        """Close open files."""
-        if hasattr(self, "_scan"):
-            self._scan.close()
-
-    def origin_of(self, row: int) -> RowOrigin:
-        """Return the place of a row of the current batch, for `dagflow trace`."""
-        return self._scan.origin(row)
 
     def _read(self, block: FileBlockMetadata) -> None:
         count = self._context.count
@@ -270,7 +213,7 @@ class ScanReader(ReadsPlannedFiles, ScaledReader, Generic[T]):
             if block.start >= block.stop:
                 count("blocks_beyond_end")
                 return
-        for batch in self._scan.read(block):
+        for batch in self._files.read(block):
             count("records", batch.num_rows)
             count("batches")
             with self._time.excluded:
@@ -279,20 +222,6 @@ class ScanReader(ReadsPlannedFiles, ScaledReader, Generic[T]):
     def _by_now(self, block: FileBlockMetadata) -> FileBlockMetadata:
         """Return the part of a planned block that is still there, where the file may have changed since."""
         return block if block.as_planned else clipped(block, self.length_by_now(block.file_path))
-
-    @property
-    def scan_settings(self) -> ScanSettings:
-        """The settings of the scan, from the properties and the class of its records."""
-        properties = {field.name: getattr(self, field.name) for field in attrs.fields(ScanSettings)}
-        if self.schema is None and self._record_class is not None:
-            properties["schema"] = TableSchema(self._record_class, strict=True)
-        return ScanSettings(**properties)
-
-    @property
-    def _record_class(self) -> type | None:
-        """The class in the brackets, whose fields are the columns."""
-        kind = next(iter(get_args(self.__dict__.get("__orig_class__"))), None)
-        return kind if isinstance(kind, type) and attrs.has(kind) else None
 
     def _made(self, agreed: AgreedSchema, context: OperatorContext) -> FileScan:
         return make_scan(self.format)(
@@ -307,6 +236,3 @@ class ScanReader(ReadsPlannedFiles, ScaledReader, Generic[T]):
     def _open(self, block: FileBlockMetadata) -> Any:
         self._context.count("streams_opened")
         return self.setup_stream(block)
-
-    def _route(self, row: BadRow) -> None:
-        self.errors.emit(row)

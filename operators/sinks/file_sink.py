@@ -8,8 +8,12 @@ from typing import ClassVar
 import attrs
 
 from dagflow import Operator, OperatorContext, WindowState
-from dagflow.config import Bytes
+from dagflow.config import Bytes, one_of
 from operators.problems import all_problems
+from operators.sinks.tables.modes import FILE_MODES, FileMode
+
+KEPT_SNAPSHOTS = 2
+"""The number of replaced snapshots that are kept, unless a sink says otherwise."""
 
 
 @attrs.define
@@ -20,6 +24,10 @@ class FileSink(Operator):
     is `…_1`. A name that is in use, by an earlier window or another partition, gets the window and a number behind it.
 
     Attributes:
+        path: the folder, by path or URL.
+        mode: `append` adds the files of each window. `replace` makes them the whole content: readers of `PATH/current` see the
+            files of the newest window or those of the one before, never both. A window without rows changes nothing.
+        keep_replaced: with `replace`, how many earlier snapshots stay for readers that have opened them; None: 2.
         suffix: the end of the files' names.
         max_file_rows: a file with so many rows is full; None: never.
         max_file_bytes: a file is full as soon as it has so many bytes; None: never. What is counted, each sink says.
@@ -31,6 +39,8 @@ class FileSink(Operator):
     compressions: ClassVar[Mapping[str, range]] = {"none": range(0)}  # with their levels
 
     path: str = attrs.field(converter=str)
+    mode: FileMode = attrs.field(default="append", kw_only=True, validator=one_of(FILE_MODES))
+    keep_replaced: int | None = attrs.field(default=None, kw_only=True)
     suffix: str = attrs.field(default="", kw_only=True, validator=attrs.validators.instance_of(str))
     max_file_rows: int | None = attrs.field(default=None, kw_only=True)
     max_file_bytes: Bytes | None = attrs.field(default=None, kw_only=True)
@@ -45,6 +55,7 @@ class FileSink(Operator):
         with all_problems(super().check) as problems:
             if not self.path:
                 problems.append("path is empty: name the output folder")
+            problems.extend(self._snapshot_problems())
             if "/" in self.suffix:
                 problems.append(f"suffix is {self.suffix!r}: it cannot name a folder")
             for name in ("max_file_rows", "max_file_bytes"):
@@ -61,6 +72,19 @@ class FileSink(Operator):
     def output_folders(self) -> list[str]:
         """Return the folder `path`."""
         return [self.path]
+
+    def kept_snapshots(self) -> int | None:
+        """Return how many replaced snapshots are kept; None where files are added, or a table says which of them count."""
+        if self.mode != "replace" or not self.output_folders():
+            return None
+        return KEPT_SNAPSHOTS if self.keep_replaced is None else self.keep_replaced
+
+    def _snapshot_problems(self) -> list[str]:
+        if self.keep_replaced is None:
+            return []
+        if self.kept_snapshots() is None:
+            return ["keep_replaced is of no use here: it is for sinks of files with mode 'replace'"]
+        return [] if self.keep_replaced >= 1 else [f"keep_replaced is {self.keep_replaced}, and must be at least 1"]
 
     def setup(self, context: OperatorContext) -> None:
         """Keep the context, which opens files."""

@@ -9,7 +9,7 @@ import attrs
 import pyarrow as pa
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, OperatorContext
+from dagflow import AcceptedType, InputPort, OperatorContext, ReaderRecord
 from operators.problems import all_problems
 from operators.sinks.encoding.text import as_bytes, codec_of, encoding_problems
 from operators.sinks.file_sink import FileSink
@@ -17,6 +17,7 @@ from operators.sinks.files.packed_files import PACKED, packed_files
 from operators.sinks.files.record_files import RecordFiles, block_of
 
 T = TypeVar("T", default=Any)
+TEXT = str | bytes | bytearray | memoryview
 
 
 @attrs.define
@@ -108,6 +109,13 @@ class RecordWriter(FileSink, Generic[T]):
     def uses_own(self, *methods: str) -> bool:
         """Return True if a subclass overrides one of these methods, so that it must be called for each record."""
         return any(getattr(type(self), method) is not getattr(RecordWriter, method) for method in methods)
+
+    def accepted_type(self, port: str) -> AcceptedType | None:
+        """Return the types of text; None for a subclass that makes bytes of other records, or handles them itself."""
+        if self.uses_own("get_bytes_for_tuple", "write", "write_all"):
+            return None
+        remedy = "put Map(…) before it to turn each record into a string, or override get_bytes_for_tuple(record)"
+        return AcceptedType(TEXT | ReaderRecord[TEXT], "str, bytes, or a ReaderRecord of these", remedy)
 
     def written_schema(self) -> list[tuple[str, str]]:
         """Return a column `value` of strings; of bytes where nothing ends a record."""

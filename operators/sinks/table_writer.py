@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Generic, Literal
 
 import attrs
@@ -15,6 +16,7 @@ from operators.sinks.errors import ColumnsChanged
 from operators.sinks.file_sink import FileSink, numbered
 from operators.sinks.files.open_files import check_name
 from operators.sinks.files.partitions import folders
+from operators.sinks.tables.modes import column_names
 
 T = TypeVar("T", default=Any)
 
@@ -30,7 +32,7 @@ class TableWriter(FileSink, Generic[T]):
             `new_file`. Columns in another order are put in the first one's order.
     """
 
-    partition_columns: list[str] = attrs.field(factory=list, kw_only=True)
+    partition_columns: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=column_names)
     on_schema_change: Literal["fail", "new_file"] = attrs.field(
         default="fail", kw_only=True, validator=one_of(("fail", "new_file"))
     )
@@ -60,7 +62,7 @@ class TableWriter(FileSink, Generic[T]):
         self._schemas.clear()
         self._names.clear()
 
-    def needed_columns(self, port: str) -> dict[str, list[str]]:
+    def needed_columns(self, port: str) -> dict[str, Sequence[str]]:
         """Return the columns that name folders."""
         return {"partition_columns": self.partition_columns}
 

@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from dagflow.ledger import read_dataset
 from dagflow.testing import run_dag
 
 ROOT = Path(__file__).parents[2]
@@ -19,11 +20,13 @@ def words_of(folder: Path) -> Counter[str]:
 
 
 def totals_in(output: Path) -> dict[str, int]:
-    """The largest of each word, which is the newest."""
-    totals: dict[str, int] = {}
-    for path in output.glob("part-*"):
-        for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
-            totals[row["word"]] = max(totals.get(row["word"], 0), int(row["total"]))
+    """The current table, in which each word has one row; it is what the ledger names."""
+    files = list((output / "current").glob("part-*"))
+    rows = [row for path in files for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines())]
+    totals = {row["word"]: int(row["total"]) for row in rows}
+    assert len(totals) == len(rows)
+    table = read_dataset(output).to_table()
+    assert dict(zip(table["word"].to_pylist(), table["total"].to_pylist(), strict=True)) == totals
     return totals
 
 

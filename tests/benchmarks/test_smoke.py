@@ -22,14 +22,36 @@ from benchmarks.ledger.delta import DeltaLog, is_there
 from benchmarks.ledger.log import data_file
 from benchmarks.ledger.ours import APP, OurLog
 from benchmarks.lines.__main__ import MARK, main
+from benchmarks.live.__main__ import OFF, ON, launched
+from benchmarks.live.__main__ import main as live
+from benchmarks.page.__main__ import MARK as PAGE
+from benchmarks.page.__main__ import main as page_of_runs
 from benchmarks.report import marks
 from benchmarks.rounds import Case, Contestant, DifferentOutput, Goal, Limit, compete
 from benchmarks.scan.__main__ import main as scan
 from benchmarks.table import figures_table, goals_table
 from dagflow.ledger import Ledger, fold
 from dagflow.scaling import BacklogPartitioner, StatelessPartitioner, resized
+from tests.page.browser import chromium
 
 START, STOP = marks(MARK)
+SLOW = """
+import time
+from operators import BlockReader, FileSplitterInput, Filter, RecordWriter
+
+def slow(line):
+    time.sleep(0.05)
+    return line
+
+def populate_dag(dag, conf):
+    splitter = dag.add_operator("splitter", FileSplitterInput(files=conf["input"]))
+    reader = dag.add_operator("reader", BlockReader())
+    keep = dag.add_operator("keep", Filter(slow))
+    writer = dag.add_operator("writer", RecordWriter(path=conf["output"]))
+    dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
+    dag.add_stream("lines", reader.messages, keep.input)
+    dag.add_stream("kept", keep.output, writer.input)
+"""
 SILENT = lambda text: None  # noqa: E731
 
 
@@ -82,6 +104,34 @@ def test_whole_commands_do_the_same(tmp_path, capsys):
     assert cold(["--quick", "--only", "lines", "--disk", str(tmp_path)]) == 0
     assert "| dagflow, local runner |" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.full  # whole commands
+def test_launches_with_live_figures_and_without_do_the_same(tmp_path, capsys):
+    assert live(["--quick", "--disk", str(tmp_path)]) == 0
+    assert "with live figures: at most 1.01 of the time of without" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", [ON, OFF])
+def test_live_figures_are_off_where_they_should_be(tmp_path, name):
+    """The tasks take a second, so the driver would send figures."""
+    (tmp_path / "in.txt").write_text("line\n" * 40)
+    (tmp_path / "slow.py").write_text(SLOW)
+    launched(name, "local", tmp_path / "in.txt", tmp_path / "out", str(tmp_path / "slow.py"))
+    events = "".join(path.read_text() for path in (tmp_path / "out" / "_dagflow" / "events").iterdir())
+    assert ('"operator_progress"' in events) is (name == ON)
+
+
+@pytest.mark.full
+@pytest.mark.skipif(chromium() is None, reason="no Chromium on the path")
+def test_the_page_is_measured(tmp_path, capsys):
+    page = tmp_path / "page.md"
+    page.write_text("\n".join(marks(PAGE)))
+    assert page_of_runs(["--quick", "--markdown", str(page)]) == 0
+    assert "| 30 |" in capsys.readouterr().out
+    assert "| 30 |" in page.read_text()
 
 
 @pytest.mark.full

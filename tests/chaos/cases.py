@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import datetime
+import os
 import random
+import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from tests.chaos import oracle
+from apps.orders import sample
+from tests.chaos import oracle, tables
 from tests.conformance.keys.tumbled import SECOND, Hit, fired_in, late_in, model
 
 APPS = Path(__file__).parents[2] / "apps"
@@ -44,6 +47,10 @@ class Application:
 
     Attributes:
         windows: about how many it takes.
+        deliver: brings the input of a launch, by the name of the output and the launch's number. True: there is no more to come.
+        wrong: yields the promises that an output breaks beside those of its `sinks`: when the last launch has ended, or any.
+        faults: failures of the services that it uses, by kind. They take the name of the output, whether the launch still runs,
+            and a source of chance. True: the failure has hit the launch.
     """
 
     name: str
@@ -52,6 +59,9 @@ class Application:
     sinks: tuple[Sink, ...]
     windows: int
     path: Path = attrs.field(default=attrs.Factory(lambda self: APPS / self.name, takes_self=True))
+    deliver: Callable[[str, int], bool] = lambda output, number: True
+    wrong: Callable[[Path, bool], Iterable[str]] = lambda output, is_last: ()
+    faults: Mapping[str, Callable[[str, Callable[[], bool], random.Random], bool]] = attrs.field(factory=dict)
 
     def settings_for(self, output: str) -> dict[str, str]:
         """The settings of launches that write to this folder."""
@@ -86,7 +96,7 @@ def block_copy(folder: Path, files: int = 12) -> Application:
 
 
 def word_count(folder: Path, files: int = 12) -> Application:
-    """Words over an exchange, with totals that are kept over windows."""
+    """Words over an exchange, with totals that are kept over windows. Each window replaces the output."""
     rng, words = random.Random(3), Counter[str]()
     (folder / "in").mkdir(parents=True, exist_ok=True)
     for number in range(files):
@@ -95,7 +105,7 @@ def word_count(folder: Path, files: int = 12) -> Application:
         words.update(text.split())
     small = {"block_size": "1024", "operator.lines.splitter.blocks_threshold": "2", "operator.writer.header": "false"}
     settings = {"input": "in", "output": OUTPUT, **small}
-    return Application("word_count", folder, settings, (Sink(oracle.totals, words),), 2 * files)
+    return Application("word_count", folder, settings, (Sink(oracle.current, words),), 2 * files)
 
 
 def access_log(folder: Path, files: int = 12) -> Application:
@@ -163,6 +173,33 @@ def tumbling(folder: Path, files: int = 12) -> Application:
     return Application("tumbling", folder, settings, sinks, files + 1, Path(__file__).parent / "tumbling")
 
 
+def orders(folder: Path, files: int = 12) -> Application:
+    """Two tables, a database and two outputs of files. Files with other columns arrive with the first four launches."""
+    sample.write(folder / "files", files)
+    paths = sorted((folder / "files").iterdir())
+    rows = tables.expected(paths)
+    small = {"block_size": "2048", "operator.splitter.blocks_threshold": "2", "max_share": "1"}
+    sinks = (
+        Sink(tables.failed, rows.failed, tables.rows_of_parquet, folder="failed"),
+        Sink(oracle.rejected, rows.rejected, folder="rejects"),
+    )
+
+    def deliver(output: str, number: int) -> bool:
+        source = folder / f"{output}.in"
+        source.mkdir(exist_ok=True)
+        for path in paths[: number * len(paths) // len(sample.HEADERS)]:
+            if not (source / path.name).exists():
+                shutil.copy(path, folder / f"{path.name}.part")
+                os.replace(folder / f"{path.name}.part", source / path.name)
+        return number >= len(sample.HEADERS)
+
+    def wrong(output: Path, is_last: bool) -> Iterable[str]:
+        return (tables.wrong if is_last else tables.wrong_meanwhile)(output, rows)
+
+    settings = {"input": f"{OUTPUT}.in", "output": OUTPUT, **small}
+    return Application("orders", folder, settings, sinks, 2 * files, deliver=deliver, wrong=wrong)
+
+
 def one_window_each(folder: Path, texts: list[str]) -> str:
     """Writes files; the size of blocks of which each file has two: with a threshold of two, it is a window."""
     (folder / "in").mkdir(parents=True, exist_ok=True)
@@ -180,6 +217,7 @@ APPLICATIONS = {
     "access_log": access_log,
     "package_stats": package_stats,
     "tumbling": tumbling,
+    "orders": orders,
 }
 
 

@@ -148,6 +148,8 @@ class Series:
         self._seen: set[Process] = set()
         self._stopped: list[Process] = []  # workers of launches that were killed
         self._asleep: list[Process] = []
+        self._deliveries = 0
+        self._all_delivered = False
 
     def run(self, kinds: list[str]) -> list[str]:
         """Kills these one after the other, as long as there is something to do; returns those that were left over."""
@@ -164,6 +166,7 @@ class Series:
     def _kill_all(self, kinds: list[str]) -> tuple[list[str], bool]:
         """Those that were left over, and whether the last launch has got through."""
         while kinds:
+            self._deliver()
             launch = self._begin()
             self._wake_zombies()
             while kinds and self._moment(launch, len(kinds)):
@@ -172,12 +175,14 @@ class Series:
                     kinds.pop(0)
                 if launch.victims and launch.victims[-1] in ("driver", "zombies", "jvm"):
                     break
-            if self._ended(launch) == 0:
+            if self._ended(launch) == 0 and self._all_delivered:
                 return kinds, True
         return kinds, False
 
     def _get_through(self) -> None:
         for _ in range(3):  # what is left of those who were killed may still disturb it
+            while not self._all_delivered:
+                self._deliver()
             launch = self._begin()
             self._wake_zombies()
             if self._ended(launch) == 0:
@@ -199,9 +204,15 @@ class Series:
         for folder, sink in zip(self._datasets, self._application.sinks, strict=True):
             if wrong := list(oracle.wrong(folder, sink.content, sink.expected, sink.rows_of)):
                 self._fail(f"in {folder.name}:", *wrong)
+        if wrong := list(self._application.wrong(self.output, True)):
+            self._fail(*wrong)
         self._figures.outputs += 1
 
     # ------------------------------------------------------------------------------------------------------------- launches
+
+    def _deliver(self) -> None:
+        self._deliveries += 1
+        self._all_delivered = self._application.deliver(self.output.name, self._deliveries)
 
     def _begin(self, place: Place | None = None) -> Launch:
         app, place = self._application, place or self._place
@@ -211,8 +222,11 @@ class Series:
         self._figures.launches += 1
         number = len(self._launches) + 1
         errors = app.folder / f"{self.output.name}.{number}.err"
-        self._launches.append(Launch([*command, *given], app.folder, self._datasets, errors, number))
+        self._launches.append(self._new_launch([*command, *given], errors, number))
         return self._launches[-1]
+
+    def _new_launch(self, command: list[str], errors: Path, number: int) -> Launch:
+        return Launch(command, self._application.folder, self._datasets, errors, number)
 
     def _moment(self, launch: Launch, left: int) -> bool:
         """Waits for a random moment. Whether the launch still runs then."""
@@ -250,6 +264,7 @@ class Series:
         for folder in self._datasets:
             if (folder / "_dagflow" / "ledger").exists():
                 yield from (f"{folder.name}: {problem}" for problem in Ledger.open(str(folder)).verify().problems)
+        yield from self._application.wrong(self.output, False)
 
     def _heads(self) -> list[Any]:
         """The newest entries of all ledgers."""
@@ -260,8 +275,12 @@ class Series:
     def _kill(self, launch: Launch, kind: str) -> bool:
         """Kills one of a kind; False when there is none."""
         events = launch.events()
-        kill: Callable[[Launch], bool] = getattr(self, f"_kill_{kind}")
-        if not kill(launch):
+        if fault := self._application.faults.get(kind):
+            has_hit = fault(self.output.name, launch.runs, self._rng)
+        else:
+            kill: Callable[[Launch], bool] = getattr(self, f"_kill_{kind}")
+            has_hit = kill(launch)
+        if not has_hit:
             return False
         launch.victims.append(kind)
         self._figures.kills[kind] += 1
@@ -330,6 +349,9 @@ class Series:
         self._asleep.clear()
 
     def _workers(self, launch: Launch) -> list[Process]:
+        """Return the worker processes and the process that forks them, the oldest first."""
+        if self._place.name == "processes":  # forks of the launch, with its command line
+            return those_below(launch.popen.pid)
         place = os.getpid() if self._place.name == "cluster" else launch.popen.pid
         return those_below(place, is_python_worker)
 
@@ -353,18 +375,25 @@ class Series:
         raise AssertionError("\n".join([*problems, "", "what was done:", *self.story]))
 
 
-def kill_at_random(application: Application, place: Place, seed: str, kinds: list[str] | int) -> Figures:
+def kill_at_random(
+    application: Application,
+    place: Place,
+    seed: str,
+    kinds: list[str] | int,
+    new_series: Callable[[Application, Place, random.Random, int, Figures], Series] = Series,
+) -> Figures:
     """Kills until there were so many, on as many outputs as it takes.
 
     `kinds`: whom, in this order; or how many, drawn from those of the place. Raises AssertionError with the story and the seed.
     """
     rng = random.Random(f"{seed} {application.name} {place.name}")
     figures, began = Figures(), time.monotonic()
-    left = [rng.choice(place.kinds) for _ in range(kinds)] if isinstance(kinds, int) else list(kinds)
+    kinds_there = (*place.kinds, *application.faults)
+    left = [rng.choice(kinds_there) for _ in range(kinds)] if isinstance(kinds, int) else list(kinds)
     number = 0
     while left:
         now, later = left[:AT_ONCE], left[AT_ONCE:]
-        series = Series(application, place, rng, number, figures)
+        series = new_series(application, place, rng, number, figures)
         try:
             left = series.run(now) + later
         except AssertionError as error:

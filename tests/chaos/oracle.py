@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from dagflow.ledger import DataFile, Ledger, LedgerEntry, fold
+from dagflow.ledger import DataFile, Ledger, LedgerEntry, committed_files, fold
+from operators.sinks.file_sink import KEPT_SNAPSHOTS
 
 Content = Callable[[Path], object]
 HIDDEN = ("_dagflow",)
@@ -38,6 +39,16 @@ def totals(output: Path) -> Counter[str]:
         word, total = line.decode().split(",")
         last[word] = max(last[word], int(total))
     return last
+
+
+def current(output: Path) -> Counter[str]:
+    """The totals of the newest snapshot, which has each word once; it is what the ledger names, and few others are kept."""
+    files = sorted(path for path in (output / "current").iterdir())
+    assert sorted(path.resolve() for path in files) == sorted(Path(path).resolve() for path in committed_files(str(output)))
+    assert len(list((output / "_snapshots").iterdir())) <= KEPT_SNAPSHOTS + 1
+    rows = [line.split(",") for path in files for line in path.read_text().splitlines()]
+    assert len(dict(rows)) == len(rows), "a word has two totals"
+    return Counter({word: int(total) for word, total in rows})
 
 
 def texts(output: Path) -> Counter[str]:

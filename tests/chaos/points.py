@@ -1,14 +1,12 @@
 """Kills launches of an application with two outputs between the steps of roll-forward, and lets others resume there.
 
-`python -m tests.chaos.points FOLDER STRIDE PAIRS`; prints one line of JSON. Forks one child a launch, as
-tests/conformance/faults/crash.py does.
+`python -m tests.chaos.points FOLDER STRIDE PAIRS`; prints one line of JSON.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
-import os
 import random
 import signal
 import sys
@@ -17,29 +15,29 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from dagflow import DAG, ReaderRecord
+from dagflow import DAG, ReaderRecord, Sink
 from dagflow.ledger import Ledger
 from dagflow.runtime.run_folder.window_log import WindowLog
-from dagflow.runtime.windows import loop
+from dagflow.runtime.windows import commit
 from dagflow.runtime.windows.directories import Directories
 from dagflow.storage.local.files import LocalFileSystem
 from dagflow.testing import run_dag
 from operators import BlockReader, FileSplitterInput, Filter, RecordWriter
 from tests.chaos import oracle
+from tests.chaos.dying import after, before, die_at, in_child
 
-BEFORE, AFTER = True, False
-STEPS: dict[str, tuple[list[Any], str, bool]] = {
-    "after the plan": ([WindowLog], "plan", AFTER),
-    "after the decision": ([WindowLog], "decide", AFTER),
-    "after one name": ([LocalFileSystem], "rename", AFTER),
-    "after all names": ([Directories], "give_names", AFTER),
-    "before an entry": ([Ledger], "append", BEFORE),
-    "after an entry": ([Ledger], "append", AFTER),
-    "before the mark": ([WindowLog], "done", BEFORE),
-    "after the mark": ([WindowLog], "done", AFTER),
-    "after sweeping": ([Directories, loop], "sweep", AFTER),
+STEPS = {
+    "after the plan": after("plan", WindowLog),
+    "after the decision": after("decide", WindowLog),
+    "after one name": after("rename", LocalFileSystem),
+    "after all names": after("give_names", Directories),
+    "before an entry": before("append", Ledger),
+    "after an entry": after("append", Ledger),
+    "before the mark": before("done", WindowLog),
+    "after the mark": after("done", WindowLog),
+    "after sweeping": after("sweep", Directories, commit),
 }
-"""Where a launch may be killed: around each call of a function."""
+"""The steps at which a launch is killed."""
 
 Point = tuple[str, int]
 """A step, and which of its calls."""
@@ -47,8 +45,8 @@ Point = tuple[str, int]
 LINES = [f"{'.' if number % 3 else ''}line {number}" for number in range(30)]
 
 
-def two_sinks(folder: Path) -> Callable[[DAG, Any], None]:
-    """Lines that begin with a dot go to one output, the others to the other."""
+def two_sinks(folder: Path, *tables: Sink) -> Callable[[DAG, Any], None]:
+    """Lines that begin with a dot go to one output, the others to the other, and all of them to `tables`."""
 
     def is_hidden(line: ReaderRecord[str]) -> bool:
         return line.record.startswith(".")
@@ -59,7 +57,8 @@ def two_sinks(folder: Path) -> Callable[[DAG, Any], None]:
         dag.add_stream("blocks", files.blocks_metadata_output, lines.blocks_metadata_input)
         hidden = dag.add_operator("hidden", Filter(is_hidden))
         shown = dag.add_operator("shown", Filter(lambda line: not is_hidden(line)))
-        dag.add_stream("lines", lines.messages, hidden.input, shown.input)
+        added = [dag.add_operator(f"table{number}", table) for number, table in enumerate(tables)]
+        dag.add_stream("lines", lines.messages, hidden.input, shown.input, *(table.input for table in added))
         for name, kept in (("one", hidden), ("two", shown)):
             sink = dag.add_operator(name, RecordWriter(str(folder / name)))
             dag.add_stream(f"to {name}", kept.output, sink.input)
@@ -68,37 +67,14 @@ def two_sinks(folder: Path) -> Callable[[DAG, Any], None]:
 
 
 def launched(folder: Path, point: Point | None = None, **options: Any) -> int:
-    """Launches in a child, which is killed at a point. Its exit status, -9 if it was killed."""
-    child = os.fork()
-    if child:
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    try:
+    """Launch in a child, which is killed at a point. Return its exit status."""
+
+    def work() -> None:
         if point is not None:
-            kill_at(*point)
+            die_at(STEPS[point[0]], point[1])
         run_dag(two_sinks(folder), windows_in_flight=2, **options)
-        os._exit(0)
-    except BaseException as error:  # noqa: BLE001  # whatever ends it is told to the test
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        os._exit(1)
 
-
-def kill_at(step: str, number: int) -> None:
-    """This process dies at that call of the step's function."""
-    places, name, is_before = STEPS[step]
-    calls = itertools.count()
-
-    def counted(function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any, **options: Any) -> Any:
-            mine = next(calls)
-            found = None if is_before and mine == number else function(*arguments, **options)
-            if mine == number:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return found
-
-        return call
-
-    for place in places:
-        setattr(place, name, counted(getattr(place, name)))
+    return in_child(work)
 
 
 def prepared(folder: Path) -> Path:

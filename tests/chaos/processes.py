@@ -58,11 +58,11 @@ def is_executor(process: Process) -> bool:
     return is_java(process) and b"CoarseGrainedExecutorBackend" in process.command
 
 
-_WORKERS = (b"dagflow.spark.daemon", b"pyspark.daemon", b"pyspark/daemon", b"dagflow.local.fork_server")
+_WORKERS = (b"dagflow.spark.daemon", b"pyspark.daemon", b"pyspark/daemon")
 
 
 def is_python_worker(process: Process) -> bool:
-    """Return True for a Python worker of Spark's or of the local runner, and for the process that forks them."""
+    """Return True for a Python worker of Spark's, and for the process that forks them."""
     return any(name in process.command for name in _WORKERS)
 
 

@@ -8,14 +8,19 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.chaos import cases
+from tests.chaos import cases, postgres
 from tests.chaos.cases import APPLICATIONS, Place
 from tests.chaos.kills import SEED, kill_at_random
+from tests.chaos.objects import RemoteSeries, in_bucket
+from tests.chaos.postgres import FailingServer, failing
 from tests.cluster.servers import standalone
+from tests.storage.s3.conftest import Bucket
 
 pytestmark = [pytest.mark.chaos, pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")]
 SPARK = [pytest.mark.spark]
@@ -47,10 +52,12 @@ SHORT = [
     pytest.param("local", "access_log", ["driver", "driver"]),
     pytest.param("local", "package_stats", ["driver", "driver"]),
     pytest.param("local", "tumbling", ["driver", "driver"]),
+    pytest.param("local", "orders", ["driver"] * 6),
     pytest.param("processes", "line_filter", ["python", "driver", "server"]),
     pytest.param("processes", "word_count", ["python", "python", "driver"]),
     pytest.param("spark", "block_copy", ["python", "driver"], marks=SPARK),
     pytest.param("spark", "word_count", ["python", "driver"], marks=SPARK),
+    pytest.param("spark", "orders", ["python", "driver"], marks=SPARK),
     pytest.param("cluster", "line_filter", ["executor"], marks=CLUSTER),
 ]
 LONG = [
@@ -71,6 +78,78 @@ def told(seed: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Calla
             print(f"\n{SEED}={seed}, {name} on {place.name}: {figures}")
 
     return kill
+
+
+FAULTS = ["down", "lost_commit", "cut", "disk_full", "serialization", "locked"]
+
+
+@pytest.fixture
+def failing_server(server: Any) -> Iterator[FailingServer]:
+    with failing(server) as made:
+        yield made
+
+
+@pytest.fixture
+def told_of_a_server(
+    failing_server: FailingServer, seed: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., None]:
+    """Kills launches, and lets the server of `apps/orders` fail."""
+
+    def kill(place: Place, kinds: list[str] | int, **more: int) -> None:
+        figures = kill_at_random(postgres.orders(failing_server, tmp_path, **more), place, seed, kinds)
+        with capsys.disabled():
+            print(f"\n{SEED}={seed}, orders in PostgreSQL on {place.name}: {figures}")
+
+    return kill
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("place", ["local"], indirect=True)
+def test_some_failures_of_a_server(place: Place, told_of_a_server: Callable[..., None]) -> None:
+    told_of_a_server(place, [*FAULTS, "driver", *FAULTS, "driver", *FAULTS], files=8)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize(("place", "kinds"), [("local", 600), ("processes", 400)], indirect=["place"])
+def test_a_thousand_kills_and_failures_of_a_server(place: Place, kinds: int, told_of_a_server: Callable[..., None]) -> None:
+    told_of_a_server(place, kinds)
+
+
+@pytest.fixture
+def told_of_a_bucket(bucket: Bucket, seed: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., None]:
+    """Kills launches whose input and output are in a bucket."""
+
+    def kill(place: Place, name: str, kinds: list[str] | int, **more: int) -> None:
+        application = in_bucket(APPLICATIONS[name](tmp_path, **more), bucket)
+        figures = kill_at_random(application, place, seed, kinds, partial(RemoteSeries, bucket))
+        with capsys.disabled():
+            print(f"\n{SEED}={seed}, {name} on S3, {place.name}: {figures}")
+
+    return kill
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("place", ["processes"], indirect=True)
+def test_some_kills_on_an_object_store(place: Place, told_of_a_bucket: Callable[..., None]) -> None:
+    told_of_a_bucket(place, "line_filter", ["driver", "python", "driver", "server"], files=4)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize(
+    ("place", "name", "kinds"),
+    [
+        pytest.param("processes", "line_filter", 100),
+        pytest.param("processes", "access_log", 100),
+        pytest.param("spark", "line_filter", 50, marks=SPARK),
+    ],
+    indirect=["place"],
+)
+def test_hundreds_of_kills_on_an_object_store(place: Place, name: str, kinds: int, told_of_a_bucket: Callable[..., None]) -> None:
+    told_of_a_bucket(place, name, kinds)
 
 
 @pytest.mark.full

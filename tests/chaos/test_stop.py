@@ -53,7 +53,7 @@ def held(place: Place, begin: Begin, tmp_path: Path) -> Held:
     return Held(place, begin, tmp_path / "held")
 
 
-def test_a_stopped_run_leaves_no_process_and_the_next_one_goes_on(held: Held) -> None:
+def test_a_stopped_spark_run_leaves_no_process_and_the_next_one_resumes(held: Held) -> None:
     held.process.send_signal(signal.SIGTERM)
     code, err = held.ended()
     assert code == 130, err
@@ -62,15 +62,20 @@ def test_a_stopped_run_leaves_no_process_and_the_next_one_goes_on(held: Held) ->
     held.goes_on()
 
 
-def test_a_killed_jvm_ends_the_run(held: Held) -> None:
+def test_another_jvm_takes_the_place_of_a_killed_one_in_a_spark_run(held: Held) -> None:
     os.kill(held.java, signal.SIGKILL)
-    code, err = held.ended()
-    assert code == 3, err
-    assert "Spark at local[2,4] has ended while it worked on 'application: window 0: lines → keep → shout → writer'" in err
-    held.goes_on()
+    until(lambda: not any(map(lives, held.below)), held.process)
+    held.hold.unlink()
+    _, err = held.process.communicate(timeout=120)
+    assert held.process.returncode == 0, err
+    [retried] = held.place.events("window_retried")
+    assert "Spark at local[2,4] has ended" in retried["reason"]
+    assert "a new session takes its place" in retried["reason"]
+    assert held.place.found() == held.place.expected()
+    assert held.place.left_over() == []
 
 
-def test_a_killed_launch_leaves_no_process_and_the_next_one_goes_on(held: Held) -> None:
+def test_a_killed_spark_launch_leaves_no_process_and_the_next_one_resumes(held: Held) -> None:
     held.process.kill()
     assert held.ended()[0] == -signal.SIGKILL
     held.goes_on()

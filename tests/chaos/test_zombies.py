@@ -47,7 +47,7 @@ spark.stop()
 @pytest.mark.nightly
 @pytest.mark.chaos
 @pytest.mark.spark
-def test_what_a_zombie_writes_is_never_seen_and_swept_by_the_next_launch(place: Place, begin: Begin, tmp_path: Path) -> None:
+def test_what_a_zombie_on_spark_writes_is_never_seen_and_is_swept_later(place: Place, begin: Begin, tmp_path: Path) -> None:
     place.fill("before the end", "hold", "after that")
     hold = tmp_path / "held"
     hold.touch()

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import subprocess
 import sys
 import textwrap
@@ -37,7 +35,8 @@ def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     monkeypatch.setattr(sys, "path", [*sys.path])
     for name in [n for n in os.environ if n.startswith("DAGFLOW_")]:
         monkeypatch.delenv(name)
-    monkeypatch.setattr("dagflow.cli.commands.launch.available_cores", lambda: 1)  # in this process, on any machine
+    monkeypatch.setattr("dagflow.cli.commands.applications.launch.start_jvm_ahead", lambda *settings: None)  # most launch nothing
+    monkeypatch.setattr("dagflow.cli.commands.applications.launch.available_cores", lambda: 1)  # in this process, on any machine
     before = set(sys.modules)
     yield tmp_path
     for name in set(sys.modules) - before:
@@ -78,22 +77,6 @@ def write(tmp_path: Path) -> Callable[..., None]:
     return to
 
 
-@contextlib.contextmanager
-def heard_signals() -> Iterator[None]:
-    """While this lasts, new processes do not inherit that signals are ignored, as shells' background jobs and nohup have it.
-
-    A handler is not inherited, so it will do. (`preexec_fn` would too, but warns where there are threads.)
-    """
-    ignored = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is signal.SIG_IGN]
-    for number in ignored:
-        signal.signal(number, lambda *_: None)
-    try:
-        yield
-    finally:
-        for number in ignored:
-            signal.signal(number, signal.SIG_IGN)
-
-
 @pytest.fixture
 def begin(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Begins a command as a process of its own; what is still there at the end of the test is killed."""
@@ -101,18 +84,17 @@ def begin(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
     def popen(*arguments: str, **options: object) -> subprocess.Popen[str]:
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
-        with heard_signals():
-            found = subprocess.Popen(  # type: ignore[call-overload]
-                [sys.executable, "-m", "dagflow", *arguments],
-                **{
-                    "stdout": subprocess.PIPE,
-                    "stderr": subprocess.PIPE,
-                    "text": True,
-                    "cwd": tmp_path,
-                    "env": environment,
-                    **options,
-                },
-            )
+        found = subprocess.Popen(  # type: ignore[call-overload]
+            [sys.executable, "-m", "dagflow", *arguments],
+            **{
+                "stdout": subprocess.PIPE,
+                "stderr": subprocess.PIPE,
+                "text": True,
+                "cwd": tmp_path,
+                "env": environment,
+                **options,
+            },
+        )
         begun.append(found)
         return found  # type: ignore[no-any-return]
 

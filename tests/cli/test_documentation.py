@@ -6,7 +6,7 @@ import pytest
 
 from dagflow.cli.group import COMMANDS
 from dagflow.config import RUN_NAMES
-from dagflow.plan.steps import PHASES
+from dagflow.planning.steps import PHASES
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")

@@ -4,11 +4,14 @@ import io
 import json
 from collections.abc import Callable
 
+import attrs
 import pytest
 
 from dagflow.cli.progress import JsonProgress, LiveProgress, PlainProgress, Progress, make_progress, writer
 from dagflow.runtime.events import (
     Event,
+    LeaseAwaited,
+    OperatorProgress,
     RunEnded,
     RunStarted,
     StepRetried,
@@ -41,6 +44,15 @@ def lines_of(events: list[Event]) -> list[str]:
     for event in events:
         progress(event)
     return stream.getvalue().splitlines()
+
+
+def test_rows_of_sinks_without_files_are_told() -> None:
+    figures = {"table": {"records_in": 1_002.0, "errors": 2.0}, "queue": {"records_in": 1.0}}
+    window = WindowDecided(window=0, files=0, bytes=0, records=0, operators=figures, at=5.0)
+    sinks = {"table": "the table 'sales' of shop.db", "queue": "a queue"}
+    started = attrs.evolve(STARTED, sinks=sinks)
+    lines = lines_of([started, planned(0, 1.0), window, ended(9.0)])
+    assert lines[-1] == "window 0 decided: 1 MiB read in 4 s (256 KiB/s); 1,000 rows to table, 1 row to queue"
 
 
 def test_plain_tells_each_change_of_slow_windows() -> None:
@@ -93,6 +105,20 @@ def test_plain_always_tells_of_failures() -> None:
     assert lines_of([task]) == ["window 3: task s0-0001 was retried, since an earlier attempt died before it reported"]
 
 
+def test_plain_and_live_tell_whom_a_launch_waits_for() -> None:
+    waits = LeaseAwaited(at=0.1, run_folder="s3://b/out", pid=7, host="head", since="12:00", who="launch of a", seconds=60.0)
+    (line,) = lines_of([waits])
+    assert line == (
+        "s3://b/out is held by process 7 on head since 12:00 (launch of a). "
+        "This launch takes over unless that one renews within 60 s"
+    )
+    live = LiveProgress(io.StringIO(), lambda: 0.0)
+    live(waits)
+    assert live.parts()[0] == "waiting for the lease of the launch on head"
+    live(STARTED)
+    assert live.parts()[0] == "waiting for input"
+
+
 def test_json_is_one_event_a_line() -> None:
     stream = io.StringIO()
     progress = JsonProgress(stream)
@@ -124,12 +150,15 @@ def test_live_keeps_one_line_and_takes_it_away(monkeypatch: pytest.MonkeyPatch) 
     with LiveProgress(stream, lambda: next(clock)) as progress:
         progress.say("line [filter] here")
         progress(STARTED)
-        assert str(progress.line()) == "waiting for input · 0 windows done · 2 s"
+        assert str(progress.line()) == "waiting for input · 0 windows done · 2 s so far"
         progress(planned(0, 1.0))
         progress(planned(1, 1.5))
-        assert str(progress.line()) == "window 0 (2 tasks), 1 (2 tasks) · 0 windows done · 2 s"
+        assert str(progress.line()) == "window 0 (2 tasks), 1 (2 tasks) · 0 windows done · 2 s so far"
         progress(decided(0, 2.0))
-        assert str(progress.line()) == "window 1 (2 tasks) · 1 window done · 1 MiB read (512 KiB/s) · 50 records written · 2 s"
+        assert (
+            str(progress.line())
+            == "window 1 (2 tasks) · 1 window done · 1 MiB read (512 KiB/s) · 50 records written · 2 s so far"
+        )
         progress(WindowRetried(at=0.1, window=1, attempt=2, reason="a worker died"))
     shown = stream.getvalue()
     assert "line [filter] here" in shown
@@ -148,3 +177,14 @@ def test_progress_that_nobody_reads_ends_no_run() -> None:
     closed = io.StringIO()
     closed.close()
     writer(closed)("text")
+
+
+def test_plain_says_every_ten_seconds_how_far_a_window_is() -> None:
+    def at(seconds: float) -> OperatorProgress:
+        figures = {"records_in": 4, "records_out": 70, "bytes": int(seconds) << 20, "errors": 0, "seconds": 3.0, "partitions": 2}
+        return OperatorProgress(at=seconds, operators={"lines": figures}, running=2, backlog=3, remaining=40.0)
+
+    assert lines_of([planned(0, 1.0), *(at(float(second)) for second in range(2, 24)), decided(0, 24.0)])[1:-1] == [
+        "window 0: 2 tasks at work, 11 MiB read, 3 items left, about 40 s to go; lines takes 100 % of the time",
+        "window 0: 2 tasks at work, 21 MiB read (1 MiB/s), 3 items left, about 40 s to go; lines takes 100 % of the time",
+    ]

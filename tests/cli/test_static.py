@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dagflow.plan.steps import PHASES
+from dagflow.planning.steps import PHASES
 from dagflow.spark.connection import session
 from tests.cli.conftest import LINE_FILTER, ROOT, Answer
 from tests.golden.compare import Golden
@@ -239,3 +239,11 @@ def test_an_option_of_an_old_name_works_and_says_the_new_one(dagflow: Dagflow) -
     with pytest.warns(FutureWarning, match=r"keep_windows \(--keep-windows\) is now called retain_windows"):
         rows = json.loads(dagflow("config", LINE_FILTER, *GIVEN, "--keep-windows", "7", "--json").out)
     assert next(row["value"] for row in rows if row["key"] == "retain_windows") in (7, "7")
+
+
+def test_graph_as_a_picture(dagflow: Dagflow) -> None:
+    svg = dagflow("graph", LINE_FILTER, *GIVEN, "-f", "svg")
+    assert svg.code == 0
+    assert svg.out.startswith("<svg ")
+    assert ">reader</text>" in svg.out
+    assert dagflow("graph", LINE_FILTER, *GIVEN, "-f", "dot").out.startswith('digraph "line_filter" {')

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
-import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,9 +17,10 @@ import attrs
 import pyspark
 
 from dagflow.spark.jvm.java import find_java
+from tests import servers
+from tests.servers import SLOW, free_port, listening
 
 SPARK_HOME = Path(pyspark.__file__).parent
-SLOW = 120.0  # seconds for a server to come up on a machine that is busy with other things
 
 
 @attrs.frozen
@@ -57,46 +55,9 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, "JAVA_HOME": str(find_java().home), "SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1", **more}
 
 
-def free_port() -> int:
-    """A port at which no server listens."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
-
-
-@contextlib.contextmanager
-def process(log: Path, *command: str, **more: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that lives as long as this context, and no longer than the tests."""
-    with log.open("wb") as out:
-        pipes = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": subprocess.STDOUT}
-        running = subprocess.Popen(command, env=environment(**more), preexec_fn=_die_with_parent, **pipes)  # noqa: PLW1509  # one call
-    try:
-        yield running
-    finally:
-        running.terminate()
-        try:
-            running.wait(15)
-        except subprocess.TimeoutExpired:
-            running.kill()
-            running.wait()
-
-
-def _die_with_parent() -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-
-
-def listening(port: int, running: subprocess.Popen[bytes], log: Path) -> None:
-    """Wait until a server listens."""
-    deadline = time.monotonic() + SLOW
-    while time.monotonic() < deadline:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-            return
-        if running.poll() is not None:
-            break
-        time.sleep(0.1)
-    raise AssertionError(f"nobody listens at {port}: {log.read_text(errors='replace')[-2000:]}")
+def process(log: Path, *command: str, **more: str) -> contextlib.AbstractContextManager[subprocess.Popen[bytes]]:
+    """Run one of Spark's processes."""
+    return servers.process(log, *command, env=environment(**more))
 
 
 @contextlib.contextmanager

@@ -244,3 +244,24 @@ spark
         "group": "application",
     }
     assert render_text([]) == ""
+
+
+def test_text_fits_the_width() -> None:
+    rows = [
+        SettingRow("slots", "none", "default", "int | None", "how many processes the local runner uses, each for a task", "run"),
+        SettingRow("name", "none", "default", "str", "a name", "run"),
+        SettingRow("operator.splitter.scanner.files", '["one", "two"]', "default", "list[str]", "", "operator splitter"),
+    ]
+    assert (
+        render_text(rows, 60)
+        == """\
+run
+  slots = none  (default)
+      int | None: how many processes the local runner uses,
+      each for a task
+  name  = none  (default)  str: a name
+
+operator splitter
+  operator.splitter.scanner.files = ["one", "two"]
+      (default)  list[str]"""
+    )

@@ -123,7 +123,7 @@ DF202 there is no operator `raeder` for `operator.raeder.max_readers` (env DAGFL
     "no operator in the key": (
         lambda: operators("operator=8"),
         """\
-DF202 `operator` names no operator (-D)
+DF202 `operator` does not name an operator (-D)
   operators: reader, keep""",
     ),
     "unknown property": (
@@ -149,7 +149,7 @@ DF203 no operator has a property `max_reader`, as `operator.*.max_reader` asks f
     "no property in the key": (
         lambda: operators("operator.reader=8"),
         """\
-DF203 `operator.reader` names no property of operator `reader` (Reader) (-D)
+DF203 `operator.reader` does not name a property of operator `reader` (Reader) (-D)
   its properties: reader_context, min_readers, max_readers, on_error""",
     ),
     "unknown port": (
@@ -238,6 +238,12 @@ DF208 settings that contradict each other: master and remote exclude each other
   master = 'local[2]' (-D)
   run.remote = 'sc://here' (--remote)""",
     ),
+    "an address for metrics without a port": (
+        lambda: build_run_settings(read_layers(options={"metrics_address": "0.0.0.0"})),
+        """\
+DF208 settings that contradict each other: metrics_address does nothing without metrics_port; add --metrics-port 9464, or leave it out
+  run.metrics_address = '0.0.0.0' (--metrics-address)""",
+    ),
     "a file that is not TOML": (
         lambda: conf('input = "logs"\noutput = out\n'),
         """\
@@ -258,20 +264,20 @@ DF210 the configuration file `none.toml` cannot be read: no such file or directo
     "a definition without a value": (
         lambda: read_layers(definitions=["output"]),
         """\
-DF211 -D output lacks `=` and a value
+DF211 -D output has no `=` and no value
   write -D output=VALUE""",
     ),
     "a definition without a key": (
         lambda: read_layers(definitions=["=out"]),
         """\
-DF211 -D lacks the key before `=`
+DF211 -D has no key before `=`
   write -D KEY=VALUE, for example -D output=out""",
     ),
     "a key with two values": (
         lambda: read_layers(Settings, definitions=["prefix=a", "prefix=b"]),
         """\
-DF214 `prefix` is given 2 values (-D): 'a', 'b'
-  if one of them is meant, leave the others out""",
+DF214 `prefix` has 2 values (-D): 'a', 'b'
+  otherwise leave the others out""",
     ),
     "a class without attrs": (
         lambda: read_layers(Plain),
@@ -282,7 +288,7 @@ DF212 `Plain` cannot hold settings: it is not an attrs class (app)
     "a reserved name": (
         lambda: read_layers(Reserved),
         """\
-DF213 a setting may not be called `spark`, as `Reserved.spark` is: keys that begin with it mean something else
+DF213 `Reserved.spark` is a reserved name: keys that begin with `spark` have another meaning
   give it another name, for example `spark_name`""",
     ),
     "several": (

@@ -258,6 +258,10 @@ def test_run_settings_are_checked() -> None:
         "`window` cannot be '0s' (-D)",
         "`windows_in_flight` cannot be '0' (-D)",
     ]
+    assert build_run_settings(read_layers(definitions=["lock_lease=10min"])).lock_lease == 600.0
+    for given in ("500ms", "0"):
+        with pytest.raises(BadValue, match="must be a second or more"):
+            build_run_settings(read_layers(definitions=[f"lock_lease={given}"]))
     with pytest.raises(ConflictingSettings) as conflicting:
         build_run_settings(read_layers(definitions=["master=local[2]", "name=x"], options={"remote": "sc://h"}))
     assert conflicting.value.given == ("master = 'local[2]' (-D)", "run.remote = 'sc://h' (--remote)")

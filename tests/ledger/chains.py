@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from dagflow.ledger import (
     DERIVATIVE,
-    FORMAT,
     AddData,
     CarriedNumbers,
     DataFile,
@@ -26,7 +25,7 @@ from dagflow.ledger import (
     resume,
     schema_hash,
 )
-from dagflow.ledger.codec import decode_entry
+from dagflow.ledger.codec import decode_entry, format_after
 from dagflow.ledger.tail import entry_name
 from dagflow.storage import MemoryStore, Store
 
@@ -89,7 +88,7 @@ def chained(events: Iterable[Event]) -> list[LedgerEntry]:
             system_time=seq,
             event=event,
             carried=carried,
-            format=FORMAT,
+            format=format_after(carried),
         )
         made.append(sealed(entry))
     return made
@@ -163,7 +162,7 @@ class MadeUpStore(MemoryStore):
             prev_hash=HASH if seq else None,
             system_time=seq,
             event=event,
-            format=FORMAT,
+            format=1,
             carried=CarriedNumbers(
                 schema=schemas[-1] if schemas else None,
                 data=data,

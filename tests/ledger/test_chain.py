@@ -10,6 +10,7 @@ import pytest
 from dagflow.errors import EntryMalformed, LedgerMissing, LedgerTaken, NewerLedger, NoSuchEntry, ObjectDamaged, ObjectMissing
 from dagflow.ledger import (
     DERIVATIVE,
+    FORMAT,
     AddData,
     Ledger,
     Seed,
@@ -106,10 +107,10 @@ def test_unknown_kinds_are_read_and_not_appended_to():
 
 def test_newer_formats_are_read_and_not_appended_to():
     entries = chained([Seed(dataset_id="d"), SCHEMA, SetSource(name="s")])
-    entries[2] = sealed(attrs.evolve(entries[2], format=2))
+    entries[2] = sealed(attrs.evolve(entries[2], format=FORMAT + 1))
     ledger = Ledger.open(stored(entries))
     assert ledger.verify().is_clean
-    with pytest.raises(NewerLedger, match="format 2"):
+    with pytest.raises(NewerLedger, match=f"format {FORMAT + 1}"):
         ingest(ledger, 0, 0, watermark=1)
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dagflow.ledger import EntryRef, Ledger, hash_bytes
 from dagflow.ledger.codec import encode_entry
+from dagflow.ledger.errors import EntryMissing
 from dagflow.ledger.tail import HINTS, entry_name, entry_number, hint_bytes, parse_hint
 from dagflow.storage import MemoryStore
 from dagflow.testing.stores import CountingStore
@@ -136,3 +137,66 @@ def test_hints_are_sealed(seq, text, data):
 def test_no_hint_is_no_entry():
     assert parse_hint(None) is None
     assert Ledger.open(MemoryStore()).head() is None
+
+
+class ObjectStore(MemoryStore):
+    """Records in this process, under a URL that says that each request counts."""
+
+    url = "s3://bucket/dataset"
+
+
+def test_in_an_object_store_few_entries_get_a_hint_and_any_handle_finds_the_end():
+    store = ObjectStore()
+    ledger = root(store)
+    entries = [ingest(ledger, number, 1) for number in range(40)]
+    assert store.names(f"{HINTS}/") == [f"{HINTS}/{32:012d}"]
+    counting = CountingStore(store)
+    assert Ledger.open(counting).head() == entries[-1].ref
+    assert counting.counts["read"] <= 4  # the hint, its entry, the newest entry, and that there is none after it
+
+
+class OldListings(ObjectStore):
+    """Lists what was there at another time, if `listed` says what."""
+
+    listed: list[str] | None = None
+
+    def names(self, prefix: str = "") -> list[str]:
+        return super().names(prefix) if self.listed is None else [name for name in self.listed if name.startswith(prefix)]
+
+
+@pytest.mark.parametrize("length", [0, 1, 7, 40])
+def test_in_an_object_store_the_end_is_found_whatever_is_listed(length: int):
+    store = OldListings()
+    ledger = root(store)
+    head = ledger.head()
+    for number in range(length):
+        head = ingest(ledger, number, 1).ref
+    now = store.names()
+    for lag in range(len(now) + 1):
+        store.listed = now[:lag]
+        assert Ledger.open(store).head() == head
+    counting = CountingStore(store)
+    store.listed = now
+    assert Ledger.open(counting).head() == head
+    assert counting.counts["names"] <= 3  # the hints, and the entries near the hinted one
+
+
+def test_in_an_object_store_a_listing_of_entries_that_were_erased_is_not_damage():
+    store = OldListings()
+    ledger = root(store)
+    for number in range(10):
+        ingest(ledger, number, 1)
+    store.listed = [name for name in store.names() if not name.startswith(HINTS)]
+    for name in store.listed:
+        store.discard(name)
+    assert Ledger.open(store).head() is None
+
+
+def test_in_an_object_store_a_lost_entry_is_noticed():
+    store = ObjectStore()
+    ledger = root(store)
+    for number in range(10):
+        ingest(ledger, number, 1)
+    store.discard(entry_name(5))
+    with pytest.raises(EntryMissing):
+        Ledger.open(store).head()

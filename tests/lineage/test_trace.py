@@ -252,6 +252,14 @@ class TestWhatHasChangedSince:
             f"{source}/a has changed since (4 bytes then, 6 now): the row may have been made of another record",
         )
 
+    def test_a_row_that_was_replaced(self, source: Path, out: Path) -> None:
+        for name in "ab":
+            (source / name).write_text(f"{name}\n")
+            run(traced.replacing, source, out)
+        remark = "the row is no longer in the dataset: entry 4 replaced all rows before its own"
+        assert trace(str(out), 0).remarks == (remark,)
+        assert exactly(out, 0).remarks == (remark,)
+
     def test_a_source_that_has_changed_unseen(self, source: Path, out: Path) -> None:
         (source / "a").write_text("1\n2\n")
         then = (source / "a").stat()

@@ -54,6 +54,12 @@ def filtered(dag: DAG, conf: Settings) -> None:
     through(dag, conf, Filter(lambda record: not record.record.startswith(prefix)))
 
 
+def replacing(dag: DAG, conf: Settings) -> None:
+    """Each window replaces the rows of the one before."""
+    keep = Filter(lambda record: not record.record.startswith("."))
+    through(dag, conf, keep, writer=RecordWriter(path=conf.output, mode="replace"))
+
+
 def in_batches(dag: DAG, conf: Settings) -> None:
     through(dag, conf, Filter[ReaderRecord[str]](~pc.starts_with(pc.field("record"), conf.prefix)))
 

@@ -146,7 +146,7 @@ def test_what_user_code_prints_and_logs_arrives(
 
 
 @pytest.mark.full
-def test_the_surroundings_of_a_task(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_of_a_task(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
 
     def about(line: ReaderRecord[str]) -> tuple[Any, ...]:
@@ -274,6 +274,36 @@ def test_a_server_that_is_not_needed_ends_at_once() -> None:
     server.close()
     assert server.popen.returncode == -signal.SIGKILL
     server.close()
+
+
+FORKING = """
+import os, sys, threading
+from dagflow.local.boot import boot_as_fork
+from dagflow.local.pool import WorkerPool
+
+other = threading.Event()
+if "threads" in sys.argv:
+    threading.Thread(target=other.wait).start()
+server = boot_as_fork()
+other.set()
+print(type(server.popen).__name__, "OMP_NUM_THREADS" in os.environ)
+pool = WorkerPool(server)
+worker = pool.take()
+print("pyarrow" in sys.modules, len(os.listdir(f"/proc/{server.popen.pid}/task")), os.getsid(worker.pid) != os.getsid(0))
+pool.close()
+print(server.popen.returncode, os.path.exists(f"/proc/{worker.pid}"))
+"""
+
+
+@pytest.mark.full  # they import everything
+@pytest.mark.parametrize(("arguments", "kind"), [((), "ForkedProcess"), (("threads",), "Popen")])
+def test_a_command_forks_the_server_from_itself_unless_it_has_threads(arguments: tuple[str, ...], kind: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-c", FORKING, *arguments], capture_output=True, text=True, check=True, env=environment
+    )
+    assert done.stdout.splitlines() == [f"{kind} False", "True 1 True", "0 False"]
+    assert not done.stderr
 
 
 SCRIPT = """

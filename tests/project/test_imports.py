@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 HEAVY = ["pyspark", "pyarrow", "pandas", "numpy", "networkx", "click", "rich", "cattrs", "fsspec", "cloudpickle"]
+TELEMETRY = ["prometheus_client", "opentelemetry", "openlineage"]
 
 
 def loaded_after(statement: str) -> set[str]:
@@ -67,3 +68,4 @@ def test_a_run_without_spark_loads_no_pandas(tmp_path: Path) -> None:
     )
     assert "pyarrow" in loaded
     assert "pandas" not in loaded
+    assert sorted(loaded.intersection(TELEMETRY)) == [], "no telemetry was asked for"

@@ -12,7 +12,9 @@ import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
+from typing import TypeGuard
 
 import attrs
 import pytest
@@ -66,7 +68,7 @@ RULES = (
 
 
 def package_of(path: Path) -> str:
-    """Return the package whose counts a file belongs to: `dagflow/plan`, `operators/files`, `docs`, `tests`, …"""
+    """Return the package whose counts a file belongs to: `dagflow/planning`, `operators/files`, `docs`, `tests`, …"""
     parts = path.relative_to(ROOT).parts
     if parts[0] in ("dagflow", "operators"):
         return "/".join(parts[:2]) if len(parts) > 2 else parts[0]
@@ -83,6 +85,10 @@ def prose_of_page(text: str) -> Iterator[tuple[str, int, str]]:
             yield "page", number, re.sub(r"`[^`]*`|(?<!\*)\*[^*]+\*(?!\*)", "…", line)
 
 
+def is_string(node: ast.expr) -> TypeGuard[ast.Constant]:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
 def prose_of_module(text: str, with_strings: bool) -> Iterator[tuple[str, int, str]]:
     """Yield docstrings and comments; of code that users run, string literals with blanks too: messages, help, reports."""
     tree = ast.parse(text)
@@ -92,6 +98,10 @@ def prose_of_module(text: str, with_strings: bool) -> Iterator[tuple[str, int, s
             constant = node.body[0].value  # type: ignore[attr-defined]
             docstrings.add(constant)
             yield "docstring", constant.lineno, constant.value
+        for before, after in pairwise(node.body if isinstance(node, ast.Module | ast.ClassDef) else ()):
+            if isinstance(before, ast.Assign | ast.AnnAssign) and isinstance(after, ast.Expr) and is_string(after.value):
+                docstrings.add(after.value)  # below a constant or a field
+                yield "docstring", after.lineno, after.value.value
     if with_strings:
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value and node not in docstrings:
@@ -135,7 +145,7 @@ def test_one_name_is_one_class() -> None:
     names = Counter(
         node.name
         for path in sources()
-        if package_of(path).startswith(("dagflow", "operators")) and path.suffix == ".py"
+        if package_of(path).startswith(("dagflow", "operators")) and path.suffix == ".py" and "templates" not in path.parts
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
@@ -159,6 +169,12 @@ def test_one_name_is_one_class() -> None:
 )
 def test_the_rules_find_what_they_are_for(kind: str, text: str, names: list[str]) -> None:
     assert [rule.name for rule in RULES if rule.matches(kind, text)] == names
+
+
+def test_what_stands_below_a_constant_is_a_docstring() -> None:
+    module = 'A = 1\n"""What it is."""\nclass B:\n    c: int\n    """How it is."""\n    def d(self): "e"\n'
+    found = [text for kind, _, text in prose_of_module(module, False) if kind == "docstring"]
+    assert sorted(found) == ["How it is.", "What it is.", "e"]
 
 
 def test_words_that_are_only_mentioned_are_not_prose() -> None:

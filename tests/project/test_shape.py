@@ -16,7 +16,9 @@ CROWDED: dict[str, tuple[int, str]] = {}
 """Packages with more than `MOST_MODULES` modules: how many, and why. The numbers may only fall."""
 
 UNORDERED = {
-    "dagflow/cli/commands": "one module a command, in no order",
+    "dagflow/cli/commands/applications": "one module a command, in no order",
+    "dagflow/cli/commands/datasets": "one module a command, in no order",
+    "dagflow/cli/commands/general": "one module a command, in no order",
     "dagflow/model/errors": "classes of errors, in no order",
 }
 """Packages whose docstring names no order of reading, and why."""
@@ -92,7 +94,7 @@ def test_each_package_has_a_contract() -> None:
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     packages = [path.parent.name for path in (ROOT / "dagflow").glob("*/__init__.py")]
     layers = text.partition("layers = [")[2].partition("]")[0]
-    assert sorted([*packages, "__main__", "exports"]) == sorted(re.findall(r"\w+", layers))
+    assert sorted([*packages, "__main__", "exports", "logs"]) == sorted(re.findall(r"\w+", layers))
 
 
 @pytest.mark.parametrize("what", ["run", "test"])

@@ -16,6 +16,7 @@ from operators import (
     FileInput,
     FileSplitterInput,
     FlatMap,
+    JsonLinesWriter,
     KeyValue,
     Map,
     RecordWriter,
@@ -175,7 +176,7 @@ def in_spark() -> DAG:
     tally = dag.add_operator("tally", Tally())
     dag.add_stream("text", lines.messages, split.input)
     dag.add_stream("ones", split.output, body.input, tally.input)
-    dag.add_stream("made", body.output, dag.add_operator("out", RecordWriter[Counted]("out")).input)
+    dag.add_stream("made", body.output, dag.add_operator("out", JsonLinesWriter[Counted]("out")).input)
     dag.add_stream("totals", tally.output, dag.add_operator("show", Console()).input)
     return dag
 
@@ -186,10 +187,10 @@ def two_sinks() -> DAG:
     other = dag.add_operator("other", Tally(), partition_by="n")
     both = dag.add_operator("both", Union[Counted](2), partitioner=StatelessPartitioner(3))
     dag.add_stream(
-        "totals", tally.output, other.input, both.inputs[0], dag.add_operator("out", RecordWriter[Counted]("out")).input
+        "totals", tally.output, other.input, both.inputs[0], dag.add_operator("out", JsonLinesWriter[Counted]("out")).input
     )
     dag.add_stream("of n", other.output, both.inputs[1])
-    dag.add_stream("all", both.output, dag.add_operator("all", RecordWriter[Counted]("all")).input)
+    dag.add_stream("all", both.output, dag.add_operator("all", JsonLinesWriter[Counted]("all")).input)
     return dag
 
 

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 
 from dagflow.errors import BadDefinition, ConfigErrors, DagErrors, DuplicateName, EmptyDag, MissingSetting, OperatorFailed
-from dagflow.render.errors import each, error_json, error_text
+from dagflow.render.errors import each, error_block, error_json, error_text
 from dagflow.render.report import report_json
 from dagflow.render.style import Style
 from dagflow.runtime.run_report import RunReport
@@ -32,6 +33,18 @@ def test_what_follows_the_first_line_is_indented() -> None:
             return "first\nsecond\n    third"
 
     assert error_text(Loose("x")) == "error[DF016] first\n  second\n    third"
+
+
+def test_sentences_are_wrapped_between_words_and_what_is_copied_is_not() -> None:
+    rest = "  first   a/long/path of a column that readers compare\n    return int(record) or None  # a line of code that is long"
+    text = f"a sentence that is wider than the terminal of the user\n{rest}\n  help: set it with -D 'key=a value'; launch again"
+    assert error_block("DF001", text, Style(width=40)) == (
+        "error[DF001] a sentence that is wider\n  than the terminal of the user\n"
+        f"{rest}\n  help: set it with -D 'key=a value';\n        launch again"
+    )
+    assert error_block("DF001", text, Style()) == f"error[DF001] {text}"
+    coloured = error_block("DF001", text, Style(width=40, colour=True))
+    assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == error_block("DF001", text, Style(width=40))
 
 
 def test_colours_only_where_they_are_wanted() -> None:

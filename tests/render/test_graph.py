@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow import DAG
-from dagflow.plan.view import OperatorView, PlanView, SinkView, StreamView, plan_view
+from dagflow.planning.view import OperatorView, PlanView, SinkView, StreamView, plan_view
 from dagflow.render.graph import graph_text, mermaid, ordered
 from tests.golden.compare import Golden
 from tests.render import sample

@@ -7,8 +7,8 @@ import pytest
 
 from dagflow import DAG
 from dagflow.errors import DagError, ModuleBroken, UnknownName
-from dagflow.plan.steps import PHASES, make_plan
-from dagflow.plan.view import plan_view
+from dagflow.planning.steps import PHASES, make_plan
+from dagflow.planning.view import plan_view
 from dagflow.render.graph import mermaid
 from dagflow.render.plan import hint, plan_text
 from dagflow.render.style import Style, cells

@@ -63,26 +63,28 @@ def test_settings_of_the_run_count(source: Path, tmp_path: Path) -> None:
     assert [problem.code for problem in found.problems] == ["DF259"]
 
 
-def test_a_view(source: Path, tmp_path: Path) -> None:
-    found = dagflow.view(reading(source, tmp_path / "out"))
-    assert str(found) == found.plan()
-    assert found.plan().startswith("populate_dag: staged ")
-    assert "● files  FileSplitterInput" in found.graph()
+def test_a_plan_and_a_graph(source: Path, tmp_path: Path) -> None:
+    found = dagflow.plan(reading(source, tmp_path / "out"))
+    assert str(found).startswith("populate_dag: staged ")
+    assert "● files  FileSplitterInput" in str(dagflow.graph(reading(source, tmp_path / "out")))
+    assert found.svg().startswith("<svg ")
+    assert found.dot().startswith("digraph ")
     assert found.mermaid().startswith("flowchart LR")
     assert [operator["name"] for operator in found.as_json()["operators"]] == ["files", "lines", "out"]
     assert [operator.name for operator in found.data.operators] == ["files", "lines", "out"]
 
 
-def test_a_view_of_a_dag_with_mistakes(source: Path, tmp_path: Path) -> None:
+def test_a_graph_of_a_dag_with_mistakes(source: Path, tmp_path: Path) -> None:
     populate_dag = reading(source, tmp_path / "out", is_whole=False)
-    assert "lonely" in dagflow.view(populate_dag, step="logical").graph()
+    assert "lonely" in str(dagflow.graph(populate_dag, step="logical"))
     with pytest.raises(DagError):
-        dagflow.view(populate_dag)
+        dagflow.plan(populate_dag)
     with pytest.raises(UnknownName):
-        dagflow.view(reading(source, tmp_path / "out"), step="later")
+        dagflow.plan(reading(source, tmp_path / "out"), step="later")
 
 
 def test_importing_dagflow_loads_none_of_it() -> None:
-    code = "import dagflow, sys; print([n for n in sys.modules if n.startswith(('dagflow.render', 'dagflow.plan', 'pyarrow'))])"
+    heavy = ("dagflow.render", "dagflow.planning", "pyarrow")
+    code = f"import dagflow, sys; print([name for name in sys.modules if name.startswith({heavy})])"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout == "[]\n"

@@ -3,13 +3,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from dagflow.errors import OperatorFailed
 from dagflow.launching.build import build
 from dagflow.launching.launch import launch, start
 from dagflow.runtime import events
-from dagflow.runtime.events import Event, EventStream, WindowDecided, line_of
+from dagflow.runtime.event_schema import json_schema
+from dagflow.runtime.events import Event, EventStream, OperatorProgress, Stolen, WindowDecided, WindowDone, line_of
+from dagflow.runtime.run_folder.events_file import PROGRESS_BYTES, EventsFile
 from operators import RecordWriter
 from tests.conformance.apps import chain
 
@@ -36,6 +39,7 @@ def test_events_are_stamped_and_handed_on_in_order() -> None:
         "files": 1,
         "bytes": 10,
         "records": 2,
+        "operators": {},
     }
 
 
@@ -48,6 +52,33 @@ def test_the_run_folder_has_all_events_as_lines_of_json(tmp_path: Path) -> None:
     assert [json.loads(line) for line in file.read_text().splitlines()] == [event.as_json() for event in heard]
 
 
+def test_the_schema_of_events_is_that_of_their_classes() -> None:
+    path = Path(__file__).parents[2] / "docs" / "reference" / "events.schema.json"
+    assert json.loads(path.read_text()) == json_schema(), (
+        "python -m dagflow.runtime.event_schema > docs/reference/events.schema.json"
+    )
+
+
+def test_events_fit_the_schema(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text("a\n")
+    lines: list[str] = []
+    launch(
+        chain(tmp_path / "in", sink=RecordWriter(str(tmp_path / "out"))),
+        runner="local",
+        subscribers=[lambda event: lines.append(line_of(event))],
+    )
+    figures = {"records_in": 1, "records_out": 2, "bytes": 3, "errors": 0, "seconds": 0.5, "partitions": 1}
+    lines.append(line_of(OperatorProgress(operators={"lines": figures})))
+    lines.append(line_of(Stolen(window=0, source="s0-0000", to="s0-0001", bytes=1, parts=1)))
+    validator = jsonschema.Draft202012Validator(json_schema())
+    for text in lines:
+        validator.validate(json.loads(text))
+    broken = {**json.loads(lines[-1]), "parts": "one"}
+    assert not validator.is_valid(broken)
+    assert validator.is_valid({**json.loads(lines[-1]), "more": "one"})  # a later release may add fields
+
+
 def test_the_end_of_a_failed_run_says_why(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a\n")
     heard: list[Event] = []
@@ -56,6 +87,53 @@ def test_the_end_of_a_failed_run_says_why(tmp_path: Path) -> None:
     end = heard[-1].as_json()
     assert (end["event"], end["status"], end["windows"]) == ("run_ended", "failed", 0)
     assert "no such lines" in end["error"]
+
+
+def test_a_subscriber_of_ours_that_raises_gets_no_further_events() -> None:
+    stream = EventStream(lambda: 0.0)
+    heard: list[Event] = []
+    tries: list[Event] = []
+
+    def broken(event: Event) -> None:
+        tries.append(event)
+        raise OSError("no route to host")
+
+    stream.subscribe(broken, on_error="warn")
+    stream.subscribe(heard.append)
+    for window in (0, 1):
+        stream.send(WindowDone(window=window))
+    assert [event.kind for event in tries] == ["window_done"]
+    assert [event.kind for event in heard] == ["window_done", "warned", "window_done"]
+    text = heard[1].as_json()["text"]
+    assert text.endswith(
+        "broken raised an exception: OSError: no route to host; it gets no further events, and the run continues"
+    )
+
+
+def test_events_from_another_thread_reach_subscribers_of_the_user_in_the_thread_of_the_run() -> None:
+    stream = EventStream(lambda: 0.0)
+    ours: list[str] = []
+    theirs: list[str] = []
+    stream.subscribe(lambda event: ours.append(event.kind), on_error="warn")
+    stream.subscribe(lambda event: theirs.append(event.kind))
+    for _ in range(2):
+        stream.send_beside(OperatorProgress(operators={}))
+    assert (ours, theirs) == (["operator_progress"] * 2, [])
+    stream.send(WindowDone(window=0))
+    assert ours == ["operator_progress"] * 2 + ["window_done"]
+    assert theirs == ["operator_progress", "window_done"]  # of events that wait, the last one
+
+
+def test_progress_of_many_operators_takes_little_of_the_events_file(tmp_path: Path) -> None:
+    now = [0.0]
+    stream = EventStream(lambda: now[0])
+    with EventsFile(str(tmp_path), "20260101T000000-abcdef", stream) as write:
+        stream.subscribe(write)
+        for second in range(100):
+            now[0] = float(second)
+            stream.send(OperatorProgress(operators={f"operator{n}": {"records_in": n} for n in range(500)}))
+    (file,) = tmp_path.glob("events/*")
+    assert 0 < file.stat().st_size < 100 * PROGRESS_BYTES * 1.1
 
 
 @pytest.mark.parametrize("refuses", [False, True])

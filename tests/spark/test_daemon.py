@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import os
+import socket
+import struct
 import subprocess
 import sys
+import tempfile
+import time
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -159,3 +165,141 @@ def test_hundreds_of_forks_compute_without_a_hang_or_a_crash() -> None:
     command = [sys.executable, "-c", STRESS, "400"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=280, env=variables, check=False)
     assert (done.stdout.strip(), done.returncode, done.stderr) == ("0", 0, "")
+
+
+class TestAhead:
+    """A process that is started ahead takes the place of the one that Spark starts."""
+
+    SPARK = [sys.executable, "-m", "dagflow.spark.daemon", "pyspark.worker"]
+
+    def spark_starts(self, address: str, folder: Path, **more: str) -> subprocess.Popen[bytes]:
+        """Start a daemon as Spark does."""
+        variables = {**os.environ, **daemon._OF_SPARK, "PYTHON_UNIX_DOMAIN_ENABLED": "True", **more}
+        variables |= {"PYTHON_WORKER_FACTORY_SOCK_DIR": str(folder), daemon.AHEAD: address, "SPARK_REUSE_WORKER": "1"}
+        return subprocess.Popen(self.SPARK, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=variables)
+
+    def worker(self, process: subprocess.Popen[bytes]) -> tuple[socket.socket, int]:
+        """Return the connection to a new worker, and the id of the process that has forked it."""
+        assert process.stdout is not None
+        (length,) = struct.unpack("!i", process.stdout.read(4))
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(20)
+        connection.connect(process.stdout.read(length))
+        (pid,) = struct.unpack("!i", connection.recv(4))
+        return connection, int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+    def ended(self, pid: int) -> bool:
+        deadline = time.monotonic() + 20
+        while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return not Path(f"/proc/{pid}").exists()
+
+    @pytest.fixture
+    def folder(self) -> Iterator[Path]:
+        """Return a folder for sockets. Their addresses have at most 107 bytes; pytest's own folders can have more already."""
+        with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+            yield Path(folder)
+
+    @pytest.fixture
+    def ahead(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+        started: list[subprocess.Popen[bytes]] = []
+
+        class Noted(subprocess.Popen[bytes]):
+            def __init__(self, *args: Any, **more: Any) -> None:
+                super().__init__(*args, **more)
+                started.append(self)
+
+        monkeypatch.setattr(tempfile, "tempdir", str(folder))
+        with monkeypatch.context() as patch:
+            patch.setattr(subprocess, "Popen", Noted)
+            address = daemon.start_ahead(["operators.readers.block_reader"])
+        yield address, started[0]
+        assert started[0].stdin is not None
+        started[0].stdin.close()
+        assert self.ended(started[0].pid)
+        assert not list(folder.glob("dagflow-workers-*"))
+
+    @linux
+    @pytest.mark.full
+    def test_it_forks_the_workers_and_ends_with_spark(self, ahead: tuple[str, subprocess.Popen[bytes]], folder: Path) -> None:
+        address, prepared = ahead
+        with self.spark_starts(address, folder) as process:
+            connection, parent = self.worker(process)
+            assert parent == prepared.pid
+            assert process.poll() is None
+            process.terminate()  # as Spark does
+            assert process.stdin is not None
+            process.stdin.close()
+            connection.close()
+            assert self.ended(prepared.pid)
+
+    @linux
+    @pytest.mark.full
+    def test_when_it_is_killed_spark_s_process_ends(self, ahead: tuple[str, subprocess.Popen[bytes]], folder: Path) -> None:
+        address, prepared = ahead
+        with self.spark_starts(address, folder) as process:
+            self.worker(process)[0].close()
+            prepared.kill()
+            assert process.stdout is not None
+            assert process.stdout.read() == b""
+            assert process.wait(20) == 0
+
+    @linux
+    @pytest.mark.full
+    def test_with_another_environment_spark_s_process_does_the_work(
+        self, ahead: tuple[str, subprocess.Popen[bytes]], folder: Path
+    ) -> None:
+        address, _ = ahead
+        with self.spark_starts(address, folder, OMP_NUM_THREADS="2") as process:
+            connection, parent = self.worker(process)
+            assert parent == process.pid
+            process.terminate()
+            connection.close()
+
+    def test_nothing_stays_of_a_process_that_was_killed(self, folder: Path) -> None:
+        address = folder / "made for it" / "socket"
+        address.parent.mkdir()
+        address.touch()
+        process = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+        process.kill()
+        daemon._wait_for(process, str(address))
+        assert process.returncode == -9
+        assert process.stdin is not None
+        assert process.stdin.closed
+        assert not address.parent.exists()
+
+    def test_an_address_at_which_no_process_waits(self, tmp_path: Path) -> None:
+        assert daemon.hand_over(str(tmp_path / "socket")) is False
+
+    def test_a_path_too_long_for_a_socket_leaves_nothing(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        deep = tmp_path / ("x" * 100)
+        deep.mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(deep))
+        with pytest.raises(OSError, match="too long"):
+            daemon.start_ahead([])
+        assert not list(deep.iterdir())
+
+    @linux
+    @pytest.mark.full
+    def test_without_spark_it_ends_with_the_launch(self, ahead: tuple[str, subprocess.Popen[bytes]]) -> None:
+        """The fixture closes its standard input, and waits."""
+        assert ahead[1].poll() is None
+
+    @pytest.mark.parametrize(
+        ("environ", "more", "alike"),
+        [
+            ({}, [], True),
+            ({"HOME": "/elsewhere"}, [], True),
+            ({"MALLOC_ARENA_MAX": "1"}, [], False),
+            ({}, ["/no/such/file.zip"], True),
+            ({}, [tempfile.gettempdir()], False),
+            ({"SPARK_HOME": tempfile.gettempdir()}, [os.path.join(tempfile.gettempdir(), ".")], True),
+        ],
+    )
+    def test_what_was_imported_counts_only_where_imports_would_be_the_same(
+        self, environ: dict[str, str], more: list[str], alike: bool
+    ) -> None:
+        assert daemon.is_alike({**os.environ, **environ}, [*more, *sys.path]) is alike
+
+    def test_another_order_of_the_path_is_another_path(self) -> None:
+        assert not daemon.is_alike(os.environ, sys.path[::-1])

@@ -173,3 +173,19 @@ def test_the_jvm_is_killed_in_the_middle_of_a_run(tmp_path: Path) -> None:
     assert [window for kind, window in heard if kind == "window_decided"] == [0, 1, 2, 3]
     assert "window_retried" in [kind for kind, _ in heard]
     assert lines_in(tmp_path / "out") == {b"a": 1, b"b": 1, b"c": 1, b"d": 1}
+
+
+@pytest.mark.parametrize("name", ["ui", "grows", "rebalancing_obstacle"])
+def test_a_session_that_ends_between_two_calls_is_told_to_be_lost(name: str) -> None:
+    def refuse(*arguments: Any) -> Any:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    class Context:
+        master = "local[2]"
+        uiWebUrl = defaultParallelism = property(refuse)  # noqa: N815  # Spark's name
+
+    runner = SparkRunner()
+    spark = SimpleNamespace(sparkContext=Context(), conf=SimpleNamespace(get=refuse))
+    runner._link = ClassicLink(spark)
+    with pytest.raises(SparkLost, match="Connection refused"):
+        getattr(runner, name)

@@ -47,6 +47,8 @@ def test_an_exception_in_user_code_shows_the_users_lines_only(tmp_path: Path) ->
         "  window  0",
         f"  source  {tmp_path}/logs/a.txt, position 2",
         "  record  'four'",
+        "  help: fix the line that is named and launch again, which resumes with this window; or let such records be skipped: "
+        "-D operator.half.on_error=skip. Exceptions of operators are not retried",
     ]
 
 

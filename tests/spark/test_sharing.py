@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dagflow.spark.connection.session import DEFAULTS
+from dagflow.spark.connection.starting import DEFAULTS
 from dagflow.spark.runner import SparkRunner
 
 

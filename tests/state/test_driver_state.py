@@ -144,7 +144,7 @@ def test_a_state_whose_value_fits_its_new_type_goes_on(before: Any, after: Any, 
 def test_a_state_of_another_type_is_refused(before: Any, after: Any, value: Any, message: str) -> None:
     with pytest.raises(PlanMismatch) as caught:
         relaunched({"kept": before}, {"kept": after}, kept=value)
-    assert f"memory store cannot be continued: State 'kept' of operator 'source' {message}" in str(caught.value)
+    assert f"memory://store cannot be continued: State 'kept' of operator 'source' {message}" in str(caught.value)
 
 
 def test_a_new_state_begins_with_its_initial_value() -> None:

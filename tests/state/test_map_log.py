@@ -186,7 +186,7 @@ def test_a_missing_segment_is_named() -> None:
     with pytest.raises(SegmentMissing) as caught:
         log.restore(ref, 2, [SEEN])
     assert str(caught.value) == (
-        f"the MapState after window 2 cannot be read: there is no memory store/{name}\n"
+        f"the MapState after window 2 cannot be read: there is no memory://store/{name}\n"
         "  help: restore the file from a copy of the run folder, or launch with --fresh to start over"
     )
 
@@ -201,7 +201,7 @@ def test_a_missing_segment_is_named() -> None:
 )
 def test_a_changed_segment_is_named(change: Any, reason: str) -> None:
     log, ref, name = damaged(change)
-    with pytest.raises(SegmentDamaged, match=rf"memory store/{re.escape(name)} is damaged \({reason}"):
+    with pytest.raises(SegmentDamaged, match=rf"memory://store/{re.escape(name)} is damaged \({reason}"):
         log.restore(ref, 2, [SEEN])
 
 

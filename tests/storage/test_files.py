@@ -153,16 +153,20 @@ def test_names_that_are_not_utf8_come_back_unharmed(files, tmp_path):
         assert stream.read() == b""
 
 
-def test_a_hundred_thousand_files_are_listed_in_two_seconds(files, tmp_path):
-    # A twentieth of them, in a twentieth of the time: making the files is what takes long.
-    for number in range(5_000):
+def test_a_listing_costs_at_most_five_times_what_the_system_needs(files, tmp_path):
+    for number in range(2_000):
         os.close(os.open(f"{tmp_path}/{number}", os.O_CREAT | os.O_WRONLY))
-    times = []
-    for _ in range(3):
-        start = time.process_time()  # what else the machine does is not counted
-        assert sum(1 for _ in files.scan(str(tmp_path))) == 5_000
-        times.append(time.process_time() - start)
-    assert min(times) < 0.1
+
+    def shortest(list_files):
+        times = []
+        for _ in range(5):
+            start = time.thread_time()  # what else the machine does is not counted
+            assert sum(1 for _ in list_files()) == 2_000
+            times.append(time.thread_time() - start)
+        return min(times)
+
+    bare = shortest(lambda: [entry.stat() for entry in os.scandir(tmp_path)])
+    assert shortest(lambda: files.scan(str(tmp_path))) < 5 * bare
 
 
 def test_reading_anywhere(files, tmp_path):
@@ -280,6 +284,28 @@ def test_a_tree_goes_although_a_cancelled_task_still_writes_there(files, tmp_pat
     stop.set()
     thread.join()
     assert not files.exists(folder)
+
+
+def test_a_name_leads_to_one_folder_or_the_next(files, tmp_path):
+    place = join(str(tmp_path), "current")
+    assert files.pointed(place) is None
+    for name in ("one", "two"):
+        write(files, join(str(tmp_path), name, "a"), name.encode())
+        files.point(place, name)
+        assert files.pointed(place) == name
+        assert (tmp_path / "current" / "a").read_text() == name
+    os.symlink("one", tmp_path / ".current.new")  # of a process that died
+    files.point(place, "one")
+    assert sorted(os.listdir(tmp_path)) == ["current", "one", "two"]
+    files.remove(place)
+    assert (tmp_path / "one" / "a").exists()
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_a_name_that_is_taken_leads_nowhere(files, tmp_path, is_folder):
+    (tmp_path / "current").mkdir() if is_folder else (tmp_path / "current").touch()
+    with pytest.raises(FileExistsError):
+        files.pointed(join(str(tmp_path), "current"))
 
 
 def test_exists_does_not_hide_that_it_cannot_know(files, tmp_path, monkeypatch):

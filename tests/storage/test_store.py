@@ -71,12 +71,22 @@ def test_the_first_record_of_a_name_stays(any_store):
     any_store.discard("no/such")
     assert any_store.names() == ["log/1", "top"]
     assert any_store.create("log/0", b"again")
+    any_store.discard_all(["log/0", "no/such", "log/1"])
+    any_store.discard_all([])
+    assert any_store.names() == ["top"]
     assert any_store.url
 
 
 def test_every_store_passes_the_probe_and_keeps_nothing_of_it(any_store):
     probe(any_store)
     assert any_store.names() == []
+
+
+def test_the_probe_removes_the_records_of_one_that_was_killed(any_store):
+    for name in ("probe/0123456789abcdef.0", "probe/0123456789abcdef.2", "probe/mark"):
+        any_store.create(name, b"first")
+    probe(any_store)
+    assert any_store.names() == ["probe/mark"]
 
 
 @pytest.mark.parametrize("name", ["", "/a", "a/", "a//b", ".", "..", "a/../b", ".hidden", "a/.b", "a\0b"])
@@ -189,6 +199,21 @@ class Blind(MemoryStore):
         return []
 
 
+class Late(MemoryStore):
+    """Lists what is new the third time only."""
+
+    asked = 0
+
+    def names(self, prefix: str = "") -> list[str]:
+        self.asked += 1
+        return super().names(prefix) if self.asked > 2 else []
+
+
+def test_the_probe_waits_for_a_listing_that_is_old(monkeypatch):
+    monkeypatch.setattr(store, "_PAUSE", 0.0)
+    store.probe(Late())
+
+
 class Broken(MemoryStore):
     def create(self, name: str, data: bytes) -> bool:
         raise RuntimeError("no such bucket")
@@ -203,7 +228,8 @@ class Broken(MemoryStore):
         (Broken, "the check of the store failed .RuntimeError: no such bucket"),
     ],
 )
-def test_the_probe_refuses_stores_that_cannot_publish(bad, why):
+def test_the_probe_refuses_stores_that_cannot_publish(bad, why, monkeypatch):
+    monkeypatch.setattr(store, "_PAUSE", 0.0)
     made = bad()
     with pytest.raises(errors.StoreRefused, match=why):
         store.probe(made)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from benchmarks.lines.cases.commands import commands
-from benchmarks.lines.cases.filters import by_function, vectorised
+from benchmarks.lines.cases.filters import by_function, small_files, vectorised
 from benchmarks.lines.cases.memory import memory
 from benchmarks.lines.cases.scanner import scanner
 from benchmarks.lines.cases.slices import slices
@@ -16,6 +16,7 @@ from benchmarks.rounds import Case
 CASES: dict[str, Callable[[Place], Iterator[Case]]] = {
     "vectorised": vectorised,
     "function": by_function,
+    "small": small_files,
     "slices": slices,
     "windows": windows,
     "memory": memory,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from benchmarks.lines import ours, peers
-from benchmarks.lines.inputs import counted
+from benchmarks.lines.inputs import counted, size_of
 from benchmarks.lines.place import Place
 from benchmarks.rounds import Case, Contestant, Goal
 
-OURS, SAFE = "dagflow", "dagflow, durable"
+OURS, SAFE, LOCAL = "dagflow", "dagflow, durable", "dagflow, local runner, two processes"
 SPARK, GREP = "Spark read.text → filter → write.text", "grep -v, one process"
 ARROW = "Spark read.text → mapInArrow → write.text"
 KINDS = (("lines of 100 bytes", Place.lines), ("lines of 20 bytes", Place.short_lines))
@@ -24,12 +26,10 @@ def _contestant(place: Place, where: str, source: Path, name: str, work: Callabl
         taken = work(source, target)
         return taken if isinstance(taken, float) else None
 
-    return Contestant(
-        name=name, run=run, check=partial(counted, target), clean=partial(place.clean, where), size=source.stat().st_size
-    )
+    return Contestant(name=name, run=run, check=partial(counted, target), clean=partial(place.clean, where), size=size_of(source))
 
 
-def _ours(place: Place, application: ours.Application, **options: str) -> Callable[[Path, Path], object]:
+def _ours(place: Place, application: ours.Application, **options: Any) -> Callable[[Path, Path], object]:
     def work(source: Path, target: Path) -> None:
         place.run(application, source, target, **options)
 
@@ -53,6 +53,20 @@ def vectorised(place: Place) -> Iterator[Case]:
                 f"vectorised, {where}, {kind[9:]}", f"Line filter by an expression, {kind}, to {where}", contestants, goals
             )
         source.unlink()
+
+
+def small_files(place: Place) -> Iterator[Case]:
+    """Many small files, with an expression over batches."""
+    source = place.small_files()
+    one = partial(_contestant, place, "disk", source)
+    contestants = [
+        one(SPARK, place.spark.filter),
+        one(OURS, _ours(place, ours.vectorised)),
+        one(SAFE, _ours(place, ours.vectorised, durability="machine")),
+        one(LOCAL, _ours(place, ours.vectorised, runner="local", slots=2)),
+    ]
+    yield Case("small files", "Lines of 8,000 files of 12 KB, filtered, to disk", contestants, [Goal(OURS, SPARK, 3.0)])
+    shutil.rmtree(source)
 
 
 def by_function(place: Place) -> Iterator[Case]:

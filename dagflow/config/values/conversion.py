@@ -346,6 +346,15 @@ def _whole(hint: Any, value: Any) -> int:
     return operator.index(value)
 
 
+def seconds_of(value: Any) -> Any:
+    """Return a duration that may be written in words, as a converter of properties.
+
+    >>> seconds_of("5min"), seconds_of(0.5)
+    (300.0, 0.5)
+    """
+    return from_text(units.Seconds, value) if isinstance(value, str) else value
+
+
 def _from_words(unit: str, what: Any, text: str) -> Any:
     if unit == "bytes":
         return units.parse_size(text)

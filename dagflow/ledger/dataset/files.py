@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dagflow.ledger.chain import Ledger
@@ -12,10 +13,12 @@ from dagflow.ledger.dataset.find import find_dataset
 from dagflow.ledger.dataset.tables import FileGroup, kind_of_file
 from dagflow.ledger.errors import LedgerError, LedgerMissing, NoSuchEntry, ObjectDamaged, ObjectMissing
 from dagflow.ledger.events import DataFile, SchemaField, SetSchema
-from dagflow.ledger.tail import ENTRIES, HINTS, entry_name, entry_number
+from dagflow.ledger.snapshots import root_of
+from dagflow.ledger.tail import ENTRIES, HINT_EVERY, HINTS, entry_name, entry_number
 from dagflow.storage import file_system, inside
 
 if TYPE_CHECKING:
+    import pyarrow
     import pyarrow.dataset
 
 _CHECKPOINTS = "ledger-checkpoints"  # of ledgers of earlier versions
@@ -29,7 +32,7 @@ def committed_files(path: str, as_of: int | datetime.datetime | None = None) -> 
     `as_of`: an entry's number, or a time: what was committed up to it.
     Raises LedgerMissing, NoSuchEntry, LedgerDamaged, PathOutside.
     """
-    return [file for file, _ in _files(Ledger.open(path), as_of)[0]]
+    return [file for file, _, _ in _files(Ledger.open(path), as_of)[0]]
 
 
 def named_files(path: str) -> tuple[list[str], int]:
@@ -51,16 +54,26 @@ def named_files(path: str) -> tuple[list[str], int]:
 def erase(path: str) -> None:
     """Remove the ledger of a dataset folder, but none of its files. A caller that is killed in between calls it again."""
     ledger = Ledger.open(path, durable=False)
-    names = [entry_name(seq) for seq in _numbers(ledger)]
+    numbers = _numbers(ledger)
+    names = [entry_name(seq) for seq in numbers]
+    names += [f"{HINTS}/{seq:012d}" for seq in numbers if not seq % HINT_EVERY]  # a listing may not show them yet
     for prefix in (HINTS, _CHECKPOINTS):
         names += ledger.store.names(f"{prefix}/")
-    for name in reversed(names):
+    for name in reversed(dict.fromkeys(names)):
         ledger.store.discard(name)
 
 
 def _numbers(ledger: Ledger) -> list[int]:
-    numbers = (entry_number(name) for name in ledger.store.names(f"{ENTRIES}/"))
-    return [seq for seq in numbers if seq is not None]
+    """Return the numbers of all entries: those that are listed and there, and those that follow without a gap."""
+    listed = [entry_number(name) for name in ledger.store.names(f"{ENTRIES}/")]
+    numbers = [seq for seq in listed if seq is not None]
+    while numbers and ledger.store.read(entry_name(numbers[-1])) is None:  # the listing is old
+        numbers.pop()
+    following = numbers[-1] + 1 if numbers else 0
+    while ledger.store.read(entry_name(following)) is not None:
+        numbers.append(following)
+        following += 1
+    return numbers
 
 
 def read_dataset(path: str | os.PathLike[str], as_of: int | datetime.datetime | None = None) -> pyarrow.dataset.Dataset:
@@ -80,30 +93,67 @@ def read_dataset(path: str | os.PathLike[str], as_of: int | datetime.datetime | 
     """
     import pyarrow.dataset as ds
 
-    if isinstance(as_of, bool) or not isinstance(as_of, int | datetime.datetime | None):
-        raise TypeError(f"as_of is {as_of!r}: give the number of an entry, or a datetime with its zone")
-    ledger = Ledger.open(find_dataset(os.fspath(path)))
-    files, schema = _files(ledger, as_of)
+    files, columns = dataset_files(path, as_of)
     if not files:
-        return ds.dataset(_empty(schema))
-    columns = None if schema is None or not schema.schema else schema_of_fields(schema.schema)
-    groups: list[tuple[str, SetSchema | None, list[str]]] = []
-    for path, then in files:
-        kind = (None if then is None else then.written.get("kind")) or kind_of_file(path)
-        if kind in ("csv", "json") and then is not None and then.schema == LINES:
-            kind = "text"
-        if not groups or groups[-1][:2] != (kind, then):
-            groups.append((kind, then, []))
-        groups[-1][2].append(path)
-    parts = []
-    for kind, then, group in groups:
-        written, names = ({}, ()) if then is None else (then.written, tuple(field.name for field in then.schema))
-        parts.append(FileGroup(kind, group, ledger.folder, columns, written, names).dataset())
+        return ds.dataset((_no_columns() if columns is None else columns).empty_table())
+    parts = [group.dataset() for group in files]
     return parts[0] if len(parts) == 1 else ds.dataset(parts)
 
 
-def _files(ledger: Ledger, as_of: int | datetime.datetime | None) -> tuple[list[tuple[str, SetSchema | None]], SetSchema | None]:
-    """Return the files with the schemas that they were written under, and the newest one."""
+def dataset_files(
+    path: str | os.PathLike[str], as_of: int | datetime.datetime | None = None
+) -> tuple[list[FileGroup], pyarrow.Schema | None]:
+    """Return the committed files of a dataset, in the order of their rows and grouped by how they are read, and its columns.
+
+    The arguments and errors are those of `read_dataset`. The columns are None where the ledger does not have them.
+    """
+    ledger = _ledger(path, as_of)
+    files, schema = _files(ledger, as_of)
+    assert ledger.folder is not None
+    columns = _columns(schema)
+    groups: list[tuple[str, SetSchema | None, str, list[str], list[int]]] = []
+    for file, size, then in files:
+        key = (kind_of(file, then), then, root_of(ledger.folder, file))
+        if not groups or groups[-1][:3] != key:
+            groups.append((*key, [], []))
+        groups[-1][3].append(file)
+        groups[-1][4].append(size)
+    return [group_of(group, then, root, columns, sizes) for _, then, root, group, sizes in groups], columns
+
+
+def dataset_columns(path: str | os.PathLike[str], as_of: int | datetime.datetime | None = None) -> pyarrow.Schema | None:
+    """Return the columns of a dataset, None where the ledger does not have them. Reads the ledger, and looks at no file.
+
+    The arguments are those of `read_dataset`. Raises NoSuchDataset, LedgerMissing, NoSuchEntry, LedgerDamaged.
+    """
+    ledger = _ledger(path, as_of)
+    return _columns(ledger.schema_at(_newest(ledger, as_of)))
+
+
+def _ledger(path: str | os.PathLike[str], as_of: int | datetime.datetime | None) -> Ledger:
+    if isinstance(as_of, bool) or not isinstance(as_of, int | datetime.datetime | None):
+        raise TypeError(f"as_of is {as_of!r}: give the number of an entry, or a datetime with its zone")
+    return Ledger.open(find_dataset(os.fspath(path)))
+
+
+def _columns(schema: SetSchema | None) -> pyarrow.Schema | None:
+    return None if schema is None or not schema.schema else schema_of_fields(schema.schema)
+
+
+def kind_of(path: str, then: SetSchema | None) -> str:
+    """Return the kind of a file, by the schema that it was written under or else by its name."""
+    kind: str = (None if then is None else then.written.get("kind")) or kind_of_file(path)
+    return "text" if kind in ("csv", "json") and then is not None and then.schema == LINES else kind
+
+
+def group_of(paths: Sequence[str], then: SetSchema | None, root: str, columns: Any, sizes: Sequence[int] = ()) -> FileGroup:
+    """Return files of one kind that were written under one schema, below one root. `columns`: the schema to read them as."""
+    written, names = ({}, ()) if then is None else (then.written, tuple(field.name for field in then.schema))
+    return FileGroup(kind_of(paths[0], then), paths, root, columns, written, names, sizes)
+
+
+def _newest(ledger: Ledger, as_of: int | datetime.datetime | None) -> int:
+    """Return the number of the entry that `as_of` means. Raises LedgerMissing, NoSuchEntry."""
     head = ledger.refresh()
     if head is None or ledger.folder is None:
         raise LedgerMissing(ledger.place)
@@ -111,33 +161,42 @@ def _files(ledger: Ledger, as_of: int | datetime.datetime | None) -> tuple[list[
         entry = ledger.entry_at(as_of)
         if entry is None:
             raise NoSuchEntry(ledger.place, f"entry up to {as_of}", "its first is later")
-        newest = entry.seq
-    else:
-        newest = head.seq if as_of is None else ledger.entry(as_of).seq
-    files: list[tuple[str, SetSchema | None]] = []
-    for entry in ledger.data_entries(newest):  # newest first
+        return entry.seq
+    return head.seq if as_of is None else ledger.entry(as_of).seq
+
+
+def _files(
+    ledger: Ledger, as_of: int | datetime.datetime | None
+) -> tuple[list[tuple[str, int, SetSchema | None]], SetSchema | None]:
+    """Return the files with their sizes and the schemas that they were written under, and the newest schema."""
+    newest = _newest(ledger, as_of)
+    files: list[tuple[str, int, SetSchema | None]] = []
+    for entry in ledger.content(newest):  # newest first
         if entry.data is not None and entry.data.new_data is not None:
             schema = ledger.schema_at(entry.seq)
-            files += [(_checked(ledger, entry.seq, file), schema) for file in reversed(entry.data.new_data.files)]
+            added = reversed(entry.data.new_data.files)
+            files += [(committed_path(ledger, entry.seq, file), file.size, schema) for file in added]
     return files[::-1], ledger.schema_at(newest)
 
 
-def _checked(ledger: Ledger, seq: int, file: DataFile) -> str:
+def committed_path(ledger: Ledger, seq: int, file: DataFile) -> str:
     """Return the path of a committed file, if it is there with its size. Raises ObjectMissing, ObjectDamaged, PathOutside."""
     assert ledger.folder is not None
     path = inside(ledger.folder, file.path)
     try:
         length = file_system(path).status(path).length
     except FileNotFoundError as error:
-        raise ObjectMissing(ledger.folder, seq, f"{file.path} is not there; {file.rows} rows were committed in it") from error
+        reason = f"{file.path} is not there; {file.rows} rows were committed in it"
+        head = ledger.refresh()
+        if head is not None and head.carried.replaced is not None and seq < head.carried.replaced:
+            reason += f". Entry {head.carried.replaced} has replaced them since, and old snapshots are swept"
+        raise ObjectMissing(ledger.folder, seq, reason) from error
     if length != file.size:
         raise ObjectDamaged(ledger.folder, seq, f"{file.path} has {length} bytes, {file.size} were committed")
     return path
 
 
-def _empty(schema: SetSchema | None) -> Any:
-    """Return a table without rows: of the schema in effect."""
+def _no_columns() -> pyarrow.Schema:
     import pyarrow as pa
 
-    arrow_schema = None if schema is None else schema_of_fields(schema.schema)
-    return (pa.schema([]) if arrow_schema is None else arrow_schema).empty_table()
+    return pa.schema([])

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import itertools
 import json
 import lzma
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import attrs
 
-from dagflow.storage import file_system, is_local, local_path
+from dagflow.storage import BinaryReader, file_system, is_local, local_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,6 +58,7 @@ class FileGroup:
         schema: of the rows, with such columns; None: what the files say.
         written: how they were written, where the ledger says it; see `SetSchema`.
         names: the columns that there were then, those that folders are among them; for files that do not name them.
+        sizes: of the files, in bytes, as the ledger has them; none where they do not matter.
     """
 
     kind: str
@@ -64,6 +67,7 @@ class FileGroup:
     schema: pa.Schema | None = None
     written: Mapping[str, Any] = attrs.field(factory=dict)
     names: tuple[str, ...] = ()
+    sizes: Sequence[int] = ()
 
     def dataset(self) -> Any:
         """Return the dataset of the files: read when it is used, where Arrow can do that, else held in memory."""
@@ -73,8 +77,21 @@ class FileGroup:
             return ds.dataset([lines(path) for path in self.paths])
         is_packed = any(packing_of(path)[1] is not None for path in self.paths)
         if self.kind in ("csv", "json") and (is_packed or (self.kind == "json" and self.schema is not None)):
-            return ds.dataset([table for path in self.paths if (table := self._table(path)).num_rows])
+            return ds.dataset([table for path in self.paths if (table := self._table(path, content(path))).num_rows])
         return self._lazily()
+
+    def first(self, most: int) -> pa.Table:
+        """Return the first rows of the first file, without reading the rest where its form allows that."""
+        path = self.paths[0]
+        if self.kind == "text":
+            import pyarrow as pa
+
+            return pa.Table.from_batches([_lines(beginning(path, most))])
+        if self.kind == "json":
+            return self._table(path, beginning(path, most))
+        if self.kind == "csv" and packing_of(path)[1] is not None:
+            return self._table(path, content(path)).slice(0, most)  # a line end may be within a value
+        return self._lazily().head(most)
 
     def _lazily(self) -> Any:
         import pyarrow.dataset as ds
@@ -137,12 +154,11 @@ class FileGroup:
             ),
         }
 
-    def _table(self, path: str) -> pa.Table:
-        """Read a whole file of CSV or JSON lines."""
+    def _table(self, path: str, data: bytes) -> pa.Table:
+        """Return the rows of a file of CSV or JSON lines."""
         import pyarrow as pa
         import pyarrow.csv
 
-        data = content(path)
         folders = self._folders(path)
         if self.kind == "csv":
             table = pyarrow.csv.read_csv(io.BytesIO(data), **(self._csv(list(folders)) or {}))
@@ -168,21 +184,57 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 def content(path: str) -> bytes:
     """Return the bytes of a file, unpacked."""
+    with _unpacked(path) as stream:
+        data: bytes = stream.read()
+    return data
+
+
+def beginning(path: str, lines: int) -> bytes:
+    """Return the first lines of a file, unpacked. No more of it is read than is needed for them."""
+    with _unpacked(path) as stream:
+        return b"".join(itertools.islice(stream, lines))
+
+
+@contextlib.contextmanager
+def _unpacked(path: str) -> Iterator[IO[bytes]]:
+    """Open a file for reading its unpacked bytes, forwards."""
     import pyarrow as pa
 
     with file_system(path).open(path) as reader:
-        data = b"".join(iter(lambda: reader.read(1 << 20), b""))
-    packing = packing_of(path)[1]
-    if packing is None or not data.startswith(BEGINNINGS[packing]):
-        return data
-    return lzma.decompress(data) if packing == "xz" else bytes(pa.CompressedInputStream(pa.BufferReader(data), packing).read())
+        stream: Any = io.BufferedReader(_RawFile(reader), 1 << 20)
+        packing = packing_of(path)[1]
+        if packing is None or not stream.peek(6).startswith(BEGINNINGS[packing]):
+            yield stream
+        elif packing == "xz":
+            with lzma.open(stream) as unpacked:
+                yield unpacked
+        else:
+            with pa.CompressedInputStream(stream, packing) as native:
+                yield io.BufferedReader(native)
+
+
+class _RawFile(io.RawIOBase):
+    """A file of a file system, as the standard library's streams take it."""
+
+    def __init__(self, reader: BinaryReader) -> None:
+        self._reader = reader
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        return self._reader.readinto(buffer)
 
 
 def lines(path: str) -> pa.RecordBatch:
     """Read a file of text: one row per line."""
+    return _lines(content(path))
+
+
+def _lines(data: bytes) -> pa.RecordBatch:
     import pyarrow as pa
 
-    found = content(path).split(b"\n")
+    found = data.split(b"\n")
     if found[-1] == b"":
         found.pop()
     texts = pa.array([line.removesuffix(b"\r") for line in found], pa.binary())

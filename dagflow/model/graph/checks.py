@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from types import UnionType
-from typing import Any, get_origin
+from typing import Any, get_args, get_origin
 
 import attrs
 
@@ -27,7 +28,7 @@ from dagflow.model.errors.dag import (
     WatermarkMissing,
 )
 from dagflow.model.graph.class_checks import awaits, of_operator
-from dagflow.model.graph.dag import DAG, OperatorNode, PortName, Route, Stream
+from dagflow.model.graph.dag import DAG, OperatorNode, PortName, Route, Stream, arriving_streams
 from dagflow.model.graph.expand import ExpandedDag, expand
 from dagflow.model.graph.infer import bind_columns, bind_input, bind_output, own_bindings, port_types
 from dagflow.model.graph.module import ModuleNode
@@ -37,6 +38,7 @@ from dagflow.model.graph.upstream import nearest_declaration
 from dagflow.model.operator.base import InputOperator
 from dagflow.model.operator.map_state import MapState, type_arguments
 from dagflow.model.operator.ports import handlers_of, input_ports, output_ports
+from dagflow.model.operator.protocols import AcceptedType
 from dagflow.model.operator.state import state_fields
 from dagflow.model.types.comparison import Bindings, difference, is_vague, type_name
 from dagflow.model.types.keys import known_columns
@@ -61,15 +63,23 @@ class CheckedDag:
 
     def stream_from(self, port: PortName) -> Stream | None:
         """Return the stream that starts at an output port."""
-        return next((s for s in self.streams.values() if s.source == port), None)
+        return self._from.get(port)
 
     def stream_into(self, port: PortName) -> Stream | None:
         """Return the stream that leads into an input port."""
-        return next((s for s in self.streams.values() if port in s.sinks), None)
+        return next((stream for stream, sink in self._into.get(port.operator, ()) if sink == port), None)
 
     def upstream(self, name: str) -> list[tuple[PortName, PortName]]:
         """Return `(source, sink)` of every connected input port of an operator."""
-        return [(s.source, sink) for s in self.streams.values() for sink in s.sinks if sink.operator == name]
+        return [(stream.source, sink) for stream, sink in self._into.get(name, ())]
+
+    @cached_property
+    def _from(self) -> dict[PortName, Stream]:
+        return {stream.source: stream for stream in self.streams.values()}
+
+    @cached_property
+    def _into(self) -> dict[str, list[tuple[Stream, PortName]]]:
+        return arriving_streams(self.streams)
 
 
 def check(dag: DAG | ExpandedDag) -> CheckedDag:
@@ -185,8 +195,9 @@ def partitioners(dag: ExpandedDag) -> Iterator[DagError]:
 def inputs_connected(dag: ExpandedDag) -> Iterator[DagError]:
     """Refuse input ports without a stream, unless they are optional (check 7 of Apache Apex)."""
     connected = {sink for s in dag.streams.values() for sink in s.sinks}
+    fed = {sink.operator for sink in connected}
     for node in dag.operators.values():
-        if not any(name.operator == node.name for name in connected) and not isinstance(node.operator, InputOperator):
+        if node.name not in fed and not isinstance(node.operator, InputOperator):
             continue  # gets nothing at all: `roots` says so
         for port, declared in input_ports(type(node.operator)).items():
             if not declared.optional and PortName(node.name, port) not in connected:
@@ -233,11 +244,10 @@ def types_agree(dag: ExpandedDag) -> Iterator[DagError]:
 def keys(dag: ExpandedDag) -> Iterator[DagError]:
     """Refuse keys that records lack or that cannot be hashed, and a key on some of the ports of an operator only."""
     types = infer(dag)[0]
-    columns = _columns(dag, types)
+    columns, into = _columns(dag, types), arriving_streams(dag.streams)
     for node in dag.operators.values():
         if node.operator.partitionable:
-            connected = [sink.port for s in dag.streams.values() for sink in s.sinks if sink.operator == node.name]
-            yield from wrong_keys(node, connected, columns, types)
+            yield from wrong_keys(node, [sink.port for _, sink in into.get(node.name, ())], columns, types)
 
 
 def columns_needed(dag: ExpandedDag) -> Iterator[DagError]:
@@ -289,11 +299,11 @@ def infer(dag: ExpandedDag) -> tuple[dict[PortName, Any], list[DagError]]:
     """Return the type of every port, solved forward along the streams, and the problems."""
     if cycles(dag.operators, _edges(dag)):
         return {}, []
-    solving = _TypeSolver(dag)
+    solving, into = _TypeSolver(dag), arriving_streams(dag.streams)
     bound: dict[str, Bindings] = {name: own_bindings(node.operator) for name, node in dag.operators.items()}
     for name in order(dag.operators, _edges(dag)):
         node = dag.operators[name]
-        arriving = [(s, sink) for s in dag.streams.values() for sink in s.sinks if sink.operator == name]
+        arriving = into.get(name, [])
         ends = [solving.through_modules(stream, sink) for stream, sink in arriving]
         for (_, sink), (_, tp) in zip(arriving, ends, strict=True):
             bind_input(node.operator, sink.port, tp, bound[name])
@@ -301,7 +311,8 @@ def infer(dag: ExpandedDag) -> tuple[dict[PortName, Any], list[DagError]]:
         for port, tp in port_types(node.operator, bound[name]).items():
             solving.types[PortName(name, port)] = tp
         for (stream, sink), (end, tp) in zip(arriving, ends, strict=True):
-            solving.join(stream.route(sink), end, tp, sink, solving.types[sink])
+            if solving.join(stream.route(sink), end, tp, sink, solving.types[sink]):
+                solving.accept(stream.route(sink), end, tp, sink, node.operator.accepted_type(sink.port))
     return solving.types, list(solving.problems.values())
 
 
@@ -332,19 +343,34 @@ class _TypeSolver:
         reason = difference(source_type, sink_type)
         if reason is not None:
             makes = f"makes {type_name(sink_type)} of {type_name(source_type)}"
-            self.problems[source, sink] = PortTypeError(
-                stream=route.stream,
-                source=str(source),
-                source_type=type_name(source_type),
-                source_where=self._where(source),
-                sink=str(sink),
-                sink_type=type_name(sink_type),
-                sink_where=self._where(sink),
-                difference=reason,
-                stream_where=route.where,
-                help=f"put an operator between them that {makes}, such as Map(function)",
-            )
+            remedy = f"put an operator between them that {makes}, such as Map(function)"
+            self._note(route, source, source_type, sink, type_name(sink_type), reason, remedy)
         return reason is None
+
+    def accept(self, route: Route, source: PortName, source_type: Any, sink: PortName, accepted: AcceptedType | None) -> None:
+        """Note a problem where no record of a type is one that the operator accepts."""
+        if accepted is None or difference(source_type, accepted.type) is None:
+            return
+        members = get_args(accepted.type) or (accepted.type,)
+        if all(difference(member, source_type) is not None for member in members):
+            reason = f"{type_name(source_type)} is not {accepted.name}"
+            self._note(route, source, source_type, sink, accepted.name, reason, accepted.help)
+
+    def _note(
+        self, route: Route, source: PortName, source_type: Any, sink: PortName, sink_type: str, difference: str, remedy: str
+    ) -> None:
+        self.problems[source, sink] = PortTypeError(
+            stream=route.stream,
+            source=str(source),
+            source_type=type_name(source_type),
+            source_where=self._where(source),
+            sink=str(sink),
+            sink_type=sink_type,
+            sink_where=self._where(sink),
+            difference=difference,
+            stream_where=route.where,
+            help=remedy,
+        )
 
     def _where(self, port: PortName) -> str:
         return (self.dag.operators.get(port.operator) or self.dag.modules[port.operator]).where

@@ -41,6 +41,7 @@ _MEANINGS = {
     "context": "the argument of setup()",
     "errors": "the port of records that could not be handled",
     "on_error": "the property that decides what happens to records that cannot be handled",
+    "max_rejects": "the property that limits the records that may be rejected",
     "partition_by": "an attribute: operator.NAME.partition_by sets the key of its ports",
     "port": "the prefix of a port's attributes: operator.NAME.port.PORT.ATTRIBUTE",
 }
@@ -111,7 +112,7 @@ def _taken(name: str, kind: str, value: Any, base: type, inherited: set[str]) ->
     if name == "errors":
         return None if isinstance(value, OutputPort) and kind == "port" else _MEANINGS[name]
     if name in _MEANINGS:
-        return None if kind == "attribute" and name not in ("on_error", "partition_by") else _MEANINGS[name]
+        return None if kind == "attribute" and name not in ("on_error", "max_rejects", "partition_by") else _MEANINGS[name]
     if inspect.isfunction(known):
         is_method = kind == "attribute" and (callable(value) or isinstance(value, classmethod | staticmethod))
         return None if is_method else f"a method of {base.__name__}"

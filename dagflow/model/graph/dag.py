@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 import attrs
 
 from dagflow.errors import DagError
+from dagflow.exports import shown_in_notebooks
 from dagflow.model.errors.classes import NotAnOperator
 from dagflow.model.errors.dag import DuplicateName, EmptyName, ForeignPort, PortTaken, SourceTaken, StreamWithoutSink, UnknownName
 from dagflow.model.graph.module import Module, ModuleNode
@@ -70,6 +71,15 @@ class Stream:
         return self.routes.get(sink) or Route(self.name, self.where)
 
 
+def arriving_streams(streams: Mapping[str, Stream]) -> dict[str, list[tuple[Stream, PortName]]]:
+    """Return the streams that lead to each operator that has any, with the port that they lead into."""
+    into: dict[str, list[tuple[Stream, PortName]]] = {}
+    for stream in streams.values():
+        for sink in stream.sinks:
+            into.setdefault(sink.operator, []).append((stream, sink))
+    return into
+
+
 class DAG:
     """The graph of operators that `populate_dag(dag, conf)` fills.
 
@@ -91,7 +101,15 @@ class DAG:
         self._modules: dict[str, ModuleNode] = {}
         self._names: dict[str, str] = {}
         self._streams: dict[str, Stream] = {}
+        self._nodes_by_id: dict[int, OperatorNode] = {}  # of operators, which need not be hashable
+        self._modules_by_id: dict[int, ModuleNode] = {}
+        self._streams_by_port: dict[PortName, Stream] = {}  # by source and by sink
         self._problems: list[DagError] = []
+
+    _repr_mimebundle_ = shown_in_notebooks("dag_bundle")
+
+    def __repr__(self) -> str:
+        return f"<DAG {self.name}: {len(self._nodes)} operators, {len(self._streams)} streams>"
 
     @property
     def operators(self) -> Mapping[str, OperatorNode]:
@@ -126,7 +144,7 @@ class DAG:
             return operator
         full = self._new_name("operator", name, self.node_of(operator), where)
         if full is not None:
-            self._nodes[full] = OperatorNode(full, operator, where, inside=self._inside)
+            self._nodes[full] = self._nodes_by_id[id(operator)] = OperatorNode(full, operator, where, inside=self._inside)
             self.set_attributes(operator, **attributes)
         return operator
 
@@ -138,7 +156,7 @@ class DAG:
             return module
         full = self._new_name("module", name, self._module_node_of(module), where)
         if full is not None:
-            self._modules[full] = ModuleNode(full, module, where, self._inside)
+            self._modules[full] = self._modules_by_id[id(module)] = ModuleNode(full, module, where, self._inside)
         return module
 
     def _new_name(self, kind: str, name: str, known: OperatorNode | ModuleNode | None, where: str) -> str | None:
@@ -174,23 +192,22 @@ class DAG:
         sink_names = [self.port_name(sink, InputPort, name, where) for sink in sinks]
         if source_name is None:
             return
-        for other in self._streams.values():
-            if other.source == source_name:
-                ends = {"first": other.name, "second": name, "first_where": other.where, "second_where": where}
-                self._problems.append(SourceTaken(port=str(source_name), **ends))
-                return
-        taken = {sink: s for s in self._streams.values() for sink in s.sinks}
+        if (other := self._streams_by_port.get(source_name)) is not None:
+            ends = {"first": other.name, "second": name, "first_where": other.where, "second_where": where}
+            self._problems.append(SourceTaken(port=str(source_name), **ends))
+            return
         good: list[PortName] = []
         for sink_name in sink_names:
             if sink_name is None:
                 continue
-            if sink_name in taken or sink_name in good:
-                other = taken.get(sink_name, Stream(name, source_name, (), where))
+            if sink_name in self._streams_by_port or sink_name in good:
+                other = self._streams_by_port.get(sink_name, Stream(name, source_name, (), where))
                 ends = {"first": other.name, "second": name, "first_where": other.where, "second_where": where}
                 self._problems.append(PortTaken(port=str(sink_name), **ends))
             else:
                 good.append(sink_name)
-        self._streams[name] = Stream(name, source_name, tuple(good), where)
+        stream = self._streams[name] = Stream(name, source_name, tuple(good), where)
+        self._streams_by_port |= dict.fromkeys((source_name, *good), stream)
 
     def set_attributes(self, operator: Operator, **attributes: Any) -> None:
         """Set attributes of an operator.
@@ -222,7 +239,7 @@ class DAG:
 
     def node_of(self, operator: object) -> OperatorNode | None:
         """Return the node of an operator of this DAG."""
-        return next((n for n in self._nodes.values() if n.operator is operator), None)
+        return self._nodes_by_id.get(id(operator))
 
     def operator(self, name: str) -> Operator:
         """Return the operator of a name. Raises UnknownName, with the nearest known."""
@@ -260,7 +277,7 @@ class DAG:
         return PortName(node.name, port.name)
 
     def _module_node_of(self, module: object) -> ModuleNode | None:
-        return next((n for n in self._modules.values() if n.module is module), None)
+        return self._modules_by_id.get(id(module))
 
     @property
     def _inside(self) -> str | None:

@@ -11,8 +11,16 @@ from dagflow.model.errors.dag import ClassWrong
 from dagflow.model.operator.component import Component
 from dagflow.model.operator.context import OperatorContext
 from dagflow.model.operator.ports import PROXIES, InputPort, OutputPort, Port, forms_handled, ports_of
-from dagflow.model.operator.protocols import Keyed, ReadsFiles, SchemaAware, Stateful, WritesFiles
-from dagflow.model.operator.validators import one_of
+from dagflow.model.operator.protocols import (
+    Keyed,
+    LimitsRejects,
+    ReadsFiles,
+    RejectLimit,
+    SchemaAware,
+    Stateful,
+    WritesFiles,
+)
+from dagflow.model.operator.validators import one_of, records_or_share, share_or_count
 
 OnError = Literal["fail", "skip", "route"]
 
@@ -34,7 +42,7 @@ class ErrorRecord:
 
 
 @attrs.define(slots=False, eq=False)
-class Operator(Component, Keyed, Stateful, SchemaAware, ReadsFiles, WritesFiles):
+class Operator(Component, Keyed, Stateful, SchemaAware, ReadsFiles, WritesFiles, LimitsRejects):
     """The base of every operator. Subclasses are attrs classes whose fields are the operator's properties.
 
     >>> import attrs
@@ -56,6 +64,8 @@ class Operator(Component, Keyed, Stateful, SchemaAware, ReadsFiles, WritesFiles)
     Attributes:
         on_error: the policy for a record whose handler raises. `fail` ends the run, `skip` counts the record in the report,
             `route` emits it on the port `errors`.
+        max_rejects: the largest number of records that the operator may reject in a window over all tasks, or the largest share
+            of those that came (`"1%"`). With more, the run ends before the window is committed. None sets no limit.
         partitionable: False if the operator must not run as several copies.
         partition_key_fixed: True if another key than that of `partition_key` would give wrong results, so that `partition_by` is
             refused.
@@ -63,8 +73,8 @@ class Operator(Component, Keyed, Stateful, SchemaAware, ReadsFiles, WritesFiles)
             (`context.event_time`), and reports the times it has seen (`context.saw`).
         partitioner: the partitioner of the operator, unless `DAG.set_attributes` sets another.
 
-    Every operator has the protocols `Keyed`, `Stateful`, `SchemaAware`, `ReadsFiles` and `WritesFiles`, and overrides the methods
-    that apply to it. docs/reference/protocols.md says which protocol gives which ability.
+    Every operator has the protocols `Keyed`, `Stateful`, `SchemaAware`, `ReadsFiles`, `WritesFiles` and `LimitsRejects`, and
+    overrides the methods that apply to it. docs/reference/protocols.md says which protocol gives which ability.
     """
 
     partitionable: ClassVar[bool] = True
@@ -75,6 +85,7 @@ class Operator(Component, Keyed, Stateful, SchemaAware, ReadsFiles, WritesFiles)
     errors = OutputPort[ErrorRecord]()
 
     on_error: OnError = attrs.field(default="fail", kw_only=True, validator=one_of(get_args(OnError)))
+    max_rejects: int | str | None = attrs.field(default=None, kw_only=True, validator=records_or_share)
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -156,6 +167,15 @@ def fields_of(operator: object) -> dict[str, Any]:
     return {a.name: getattr(operator, a.name) for a in attrs.fields(cast("Any", type(operator))) if a.init}
 
 
+def limits_of(operator: Operator) -> list[RejectLimit]:
+    """Return all limits of an operator's rejected records: its own, and `max_rejects`."""
+    limits = list(operator.reject_limits())
+    if operator.max_rejects is not None:
+        count, share = share_or_count(operator.max_rejects)
+        limits.append(RejectLimit(name="max_rejects", max_count=count, max_share=share, property="max_rejects"))
+    return limits
+
+
 def _remake(cls: type[Operator], fields: dict[str, Any], orig_class: Any) -> Operator:
     operator: Operator = cls.__new__(cls)
     aliases = {a.name: a.alias or a.name for a in attrs.fields(cls)}
@@ -178,5 +198,6 @@ __all__ = [
     "OnError",
     "Operator",
     "fields_of",
+    "limits_of",
     "ports_of_instance",
 ]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
+
+from dagflow.model.types.records import ReaderRecord
 
 
 class Clock(Protocol):
@@ -112,11 +114,37 @@ class StealableWork(Protocol):
 
 @attrs.frozen
 class RecordOrigin:
-    """The origin of records: a file and a position in it or, over an exchange, the task that sent them."""
+    """The origin of records: a file and a position in it or, over an exchange, the task that sent them.
+
+    Attributes:
+        path, position: the file, and the position of the record in it; where it is not exact, the record begins there or later.
+        sender: the origin of records that come over an exchange.
+        line: the number of the line at which the record begins, from 1; None where it is not known.
+        is_exact: True if the position is that of the record.
+        others: the number of further files, one of which may be the record's instead.
+    """
 
     path: str | None = None
-    position: int | None = None
+    position: Any = None
     sender: str | None = None
+    line: int | None = None
+    is_exact: bool = False
+    others: int = 0
+
+    def __str__(self) -> str:
+        """Return the place in one line: `PATH:LINE, position N`, as far as it is known.
+
+        >>> print(RecordOrigin("a.csv", 120, line=7, is_exact=True), "|", RecordOrigin("a.csv", 0))
+        a.csv:7, position 120 | a.csv, at or after position 0
+        """
+        if self.path is None:
+            return self.sender or ""
+        if self.others:
+            return f"{self.path} or one of {self.others:,} file{'s' if self.others > 1 else ''} read with it"
+        path = self.path if self.line is None else f"{self.path}:{self.line}"
+        if self.position is None:
+            return path
+        return f"{path}, {'' if self.is_exact else 'at or after '}position {self.position}"
 
 
 @attrs.frozen
@@ -138,6 +166,8 @@ class Cursor:
         part: the part of the current work item; None for all of it.
         sender: the origin of records that come over an exchange, such as `task s0-0001`.
         blame: the record that failed when an operator handled it later than it came.
+        paths: while records of several files are handed on together, the file of each block.
+        others: the number of those files, less one.
     """
 
     path: str | None = None
@@ -146,10 +176,21 @@ class Cursor:
     part: ItemPart | None = None
     sender: str | None = None
     blame: BlamedRecord | None = None
+    paths: Mapping[int, str] = attrs.field(factory=dict)
+    others: int = 0
+
+    def origin_of(self, record: Any) -> RecordOrigin:
+        """Return the origin of a record: an exact one of a `ReaderRecord`, else that of the records that are handled together."""
+        if isinstance(record, ReaderRecord):
+            path = self.paths.get(record.block_id, self.path)
+            return RecordOrigin(path, record.position, self.sender, is_exact=True)
+        return RecordOrigin(self.path, self.position, self.sender, others=self.others)
 
     def move(self, path: str | None, position: int | None) -> None:
         """Move to other bytes."""
         self.path, self.position = path, position
+        if self.paths:
+            self.paths, self.others = {}, 0
         if self.crash_marker is not None:
             self.crash_marker.note(path, position)
 
@@ -182,6 +223,7 @@ class OperatorServices:
         stealable: the work of the task that other tasks may steal; None if they may not.
         cursor: the position of the task in its input.
         on_bad_record: handles a record that an operator could not make, by its `on_error`; None raises the error.
+        on_reject: counts rejected records, and keeps samples of them.
         on_flush: hands on the records that the operator has emitted.
         on_warn: shows a warning to the user.
     """
@@ -189,7 +231,8 @@ class OperatorServices:
     files: FileMaker | None = None
     stealable: StealableWork | None = None
     cursor: Cursor = attrs.field(factory=Cursor)
-    on_bad_record: Callable[[Exception, Any], None] | None = None
+    on_bad_record: Callable[[Exception, Any, RecordOrigin | None], None] | None = None
+    on_reject: Callable[[str, Sequence[Any], int, Sequence[RecordOrigin | int]], None] | None = None
     on_flush: Callable[[], None] | None = None
     on_warn: Callable[[str], None] | None = None
 
@@ -221,6 +264,10 @@ class OperatorContext:
         window: the number of the current window.
         slots: the number of tasks that the run can work on at once.
         continuous: True if the run continues when the input is exhausted.
+        application: the identity of the application on its run folder, as `StagedWindow` has it; empty without a run. A sink
+            marks with it what it stages, so that it never sweeps what another application has staged.
+        staging_folder: in tasks, a folder in the run folder, where a `Sink` may stage files; their names begin with
+            `{window:010d}.`, and `sweep` removes them. Empty without a run.
         clock: the source of time.
         agreed: in tasks, the result of `Operator.agree` for this window.
         event_time: the event time of this window, for operators that follow event time.
@@ -233,6 +280,8 @@ class OperatorContext:
     window: int = 0
     slots: int = 1
     continuous: bool = False
+    application: str = ""
+    staging_folder: str = ""
     clock: Clock = attrs.field(factory=SystemClock)
     agreed: Any = None
     event_time: EventTime = attrs.field(factory=EventTime)
@@ -241,8 +290,9 @@ class OperatorContext:
 
     @property
     def part(self) -> ItemPart | None:
-        """The part of the current work item, where other tasks have the rest; None for all of the item."""
-        return self.services.cursor.part
+        """The part of the current work item, where other tasks have the rest; None for all of the item, or for several items."""
+        cursor = self.services.cursor
+        return None if cursor.paths else cursor.part
 
     @property
     def is_rebalanced(self) -> bool:
@@ -282,10 +332,21 @@ class OperatorContext:
         """Set the position in the input, which error messages name."""
         self.services.cursor.move(path, position)
 
+    def at_blocks(self, paths: Mapping[int, str], position: int) -> None:
+        """Set the position to the first of several blocks that are handed on together. `paths`: the file of each, by its id."""
+        cursor = self.services.cursor
+        cursor.move(next(iter(paths.values())), position)
+        cursor.paths, cursor.others = paths, len(set(paths.values())) - 1
+
+    @property
+    def seeks_crash(self) -> bool:
+        """True while the framework looks for a record that kills its process: readers then emit records as they come."""
+        return self.services.cursor.crash_marker is not None
+
     @property
     def place(self) -> RecordOrigin:
         """The origin of the current records. An operator that handles records later keeps it with them, for `blame`."""
-        return RecordOrigin(self.services.cursor.path, self.services.cursor.position, self.services.cursor.sender)
+        return self.services.cursor.origin_of(None)
 
     def blame(self, error: BaseException, record: Any, place: RecordOrigin) -> None:
         """Name the record that caused the next exception. For operators that process records later than they arrive.
@@ -317,11 +378,26 @@ class OperatorContext:
 
         Raises `error` when that is `fail`. `record` is the raw record, `position` its start in the current file.
         """
-        if position is not None:
-            self.services.cursor.position = position
         if self.services.on_bad_record is None:
             raise error
-        self.services.on_bad_record(error, record)
+        cursor = self.services.cursor
+        if position is None:
+            self.services.on_bad_record(error, record, None)
+            return
+        before, cursor.position = cursor.position, position
+        self.services.on_bad_record(error, record, RecordOrigin(cursor.path, position, cursor.sender, is_exact=True))
+        cursor.position = before  # the records around a skipped one begin before it, too
+
+    def reject(
+        self, reason: str, records: Sequence[Any] = (), count: int | None = None, at: Sequence[RecordOrigin | int] = ()
+    ) -> None:
+        """Count records as rejected, whatever becomes of them. The report shows the first few of `records` with the reason.
+
+        `count`: their number, where `records` are only some of them. `at`: their places; for records of a batch, the numbers of
+        their rows. For operators that expect something of their records (`LimitsRejects`).
+        """
+        if self.services.on_reject is not None:
+            self.services.on_reject(reason, records, len(records) if count is None else count, at)
 
     def saw(self, event_time: int) -> None:
         """Report the latest time of some records. Later windows have it as `event_time.seen`."""

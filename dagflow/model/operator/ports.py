@@ -195,6 +195,8 @@ class OutputPort(Port, Generic[OneRecordType]):
     Attributes:
         is_connected: True if a stream starts here.
         wants_batches: True if `emit_batch` spares a conversion.
+        takes_mixed_batches: True if a batch may hold records of several work items: all operators behind the port in this task
+            get batches of `ReaderRecord`, so each row names its block.
     """
 
     emit: Callable[[OneRecordType], None]
@@ -202,6 +204,7 @@ class OutputPort(Port, Generic[OneRecordType]):
     emit_batch: Callable[[Any], None]
     is_connected: bool = False
     wants_batches: bool = False
+    takes_mixed_batches: bool = False
 
     def __init__(self, *, optional: bool = True, completed_items: bool = False) -> None:
         self.optional = optional

@@ -1,14 +1,16 @@
 """The protocols of operators: methods that only some operators have, one protocol for each ability.
 
-`Keyed`, `Stateful`, `SchemaAware`, `ReadsFiles` and `WritesFiles` have defaults, which every operator inherits: override the
-methods that apply. The others are structural: an operator that has the methods has the protocol, and the runtime asks with
-`isinstance`. For users: docs/reference/protocols.md.
+`Keyed`, `Stateful`, `SchemaAware`, `ReadsFiles`, `WritesFiles` and `LimitsRejects` have defaults, which every operator inherits:
+override the methods that apply. The others are structural: an operator that has the methods has the protocol, and the runtime
+asks with `isinstance`. For users: docs/reference/protocols.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+
+import attrs
 
 if TYPE_CHECKING:
     from dagflow.model.operator.base import Operator
@@ -50,6 +52,21 @@ class Stateful:
         return None
 
 
+@attrs.frozen
+class AcceptedType:
+    """The type of the records that an operator takes.
+
+    Attributes:
+        type: the type.
+        name: its description in messages.
+        help: the remedy for other records.
+    """
+
+    type: Any
+    name: str
+    help: str
+
+
 class SchemaAware:
     """Operators that know columns of their records from properties or from their input, not from port types."""
 
@@ -69,6 +86,13 @@ class SchemaAware:
         """Return the names of all columns of an output port, where properties declare what the port's type does not."""
         columns = self.emitted_columns(port, None)
         return None if columns is None else [name for name, _ in columns]
+
+    def accepted_type(self, port: str) -> AcceptedType | None:
+        """Return the type of the records that an input port takes, where that is narrower than the port's; None elsewhere.
+
+        The DAG's check refuses streams none of whose records could be of that type.
+        """
+        return None
 
     def needed_columns(self, port: str) -> Mapping[str, Sequence[str]]:
         """Return, by property, the columns that records of an input port must have. The DAG's check refuses other records."""
@@ -110,6 +134,59 @@ class WritesFiles:
         """Return the format of the files, if their names do not show it. See `SetSchema.written` of `dagflow.ledger`."""
         return {}
 
+    def kept_snapshots(self) -> int | None:
+        """Return how many replaced snapshots are kept, where the files of a window take the place of all earlier files.
+
+        None: they are added to these.
+        """
+        return None
+
+
+OnBreach = Literal["fail", "warn"]
+
+
+@attrs.frozen(kw_only=True)
+class RejectLimit:
+    """A limit for the records that an operator rejects in a window: a number of records, or a share of those that came.
+
+    Attributes:
+        name: the limit's name in reports.
+        max_count: the largest number of rejected records.
+        max_share: the largest share of them, from 0 to 1.
+        on_breach: `fail` ends the run before the window is committed, `warn` warns and commits it.
+        property: the property that sets the limit, for messages.
+
+    >>> limit = RejectLimit(name="clean", max_share=0.01)
+    >>> limit.is_breached(rejected=1, records=100), limit.is_breached(rejected=1, records=99)
+    (False, True)
+    """
+
+    name: str
+    max_count: int | None = None
+    max_share: float | None = None
+    on_breach: OnBreach = "fail"
+    property: str = ""
+
+    def is_breached(self, rejected: int, records: int) -> bool:
+        """Return whether so many rejected records, of so many that came, are too many."""
+        if self.max_count is not None and rejected > self.max_count:
+            return True
+        from fractions import Fraction  # only here: `import dagflow` does not wait for it
+
+        # the share as it was written: 0.29 * 100 is less than 29 in floating point
+        return self.max_share is not None and rejected > Fraction(str(self.max_share)) * records
+
+
+class LimitsRejects:
+    """Operators that expect something of their records: `context.reject` counts the records that fall short.
+
+    The property `max_rejects`, which every operator has, is one more limit.
+    """
+
+    def reject_limits(self) -> Sequence[RejectLimit]:
+        """Return the limits of rejected records that hold in every window, over all tasks."""
+        return ()
+
 
 @runtime_checkable
 class EmitsItems(Protocol):
@@ -117,6 +194,15 @@ class EmitsItems(Protocol):
 
     def emit_tuples(self) -> None:
         """Emit some records, or none when there are none now."""
+        ...
+
+
+@runtime_checkable
+class NamesPosition(Protocol):
+    """An input operator whose position the ledgers of the outputs hold."""
+
+    def position_text(self, states: Mapping[str, Any]) -> str:
+        """Return the position after a window as text, by the values of `State` that were saved with the window's plan."""
         ...
 
 
@@ -203,5 +289,5 @@ class LocatesRows(Protocol):
         ...
 
 
-DEFAULTS = (Keyed, Stateful, SchemaAware, ReadsFiles, WritesFiles)
+DEFAULTS = (Keyed, Stateful, SchemaAware, ReadsFiles, WritesFiles, LimitsRejects)
 """The protocols that every operator inherits."""

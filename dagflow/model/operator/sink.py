@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import attrs
@@ -15,13 +16,47 @@ class StagedWindow:
 
     Attributes:
         application: the identity of the application on its run folder, the same in all launches. `--fresh` begins another one.
-        number: of the window. A sink remembers `(application, number)` for the windows that it has published.
+        number: of the window. A sink remembers `(application, sink, number)` for the windows that it has published. Windows are
+            published in their order, without gaps, so the newest number is enough.
         staged: what `stage` returned in the tasks that count, in their order. What other attempts have staged is not in it.
+        sink: the name of the operator in the DAG: an application may have several sinks of one class.
     """
 
     application: str
     number: int
     staged: tuple[Any, ...] = ()
+    sink: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class SinkLaunch:
+    """A launch that is about to begin, as a sink checks its store for it.
+
+    Attributes:
+        application: the identity of the application on its run folder, as in `StagedWindow`; "" if it has none yet, on a new
+            run folder and with `--fresh`.
+        name: the name of the application. All of its identities begin with it.
+        sink: the name of the operator in the DAG.
+        fresh: whether `--fresh` starts over.
+        replaces: the identity whose windows `--fresh` is about to forget; "" for none, and where its record is gone or damaged.
+        columns: the columns of the rows that will come, `(name, Arrow type)`; None where only the data shows them, and where
+            windows that are decided have to be published first.
+    """
+
+    application: str = ""
+    name: str = ""
+    sink: str = ""
+    fresh: bool = False
+    replaces: str = ""
+    columns: Sequence[tuple[str, str]] | None = None
+
+    def is_earlier_run(self, application: str) -> bool:
+        """Return whether an identity is that of the same application on another run folder, or before a `--fresh`.
+
+        >>> SinkLaunch(name="sales", application="sales-1f").is_earlier_run("sales-2e")
+        True
+        """
+        return application != self.application and application.rpartition("-")[0] == self.name
 
 
 @runtime_checkable
@@ -52,6 +87,17 @@ class Sink(Operator):
     Operators that write files with `context.create_file` need none of this: dagflow stages and publishes their files.
     """
 
+    def destination(self) -> str:
+        """Return the name of the store, as reports show it: a table and its database, for example. Never a secret."""
+        return type(self).__name__
+
+    def check_store(self, launch: SinkLaunch) -> Sequence[str]:
+        """Try the store before a launch begins, and return warnings for its user. Raises what `stage` or `publish` would raise.
+
+        Called on the driver's instance (not set up), before tasks start, and before `--fresh` removes anything.
+        """
+        return ()
+
     def stage(self) -> Any:
         """Store what has been collected for the window, and return a description of it: plain data, None for nothing.
 
@@ -60,7 +106,7 @@ class Sink(Operator):
         """
 
     def publish(self, window: StagedWindow) -> None:
-        """Make visible what has been staged for a window, and remember `(window.application, window.number)` with it.
+        """Make visible what has been staged for a window, and remember its `application`, `sink` and `number` with it.
 
         Called on the driver's instance (not set up), once the window is decided, in the order of windows. It must be idempotent:
         it is called again after a crash, and after an error that is transient. A window without anything staged is published

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -66,3 +67,36 @@ def not_empty(_: object, attribute: attrs.Attribute[Any], value: str | None) -> 
     """Refuse an empty string. None stands for a setting that was left out."""
     if value == "":
         raise ValueError(f"{attribute.name} is empty; leave it out, or say none")
+
+
+_PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*%")
+
+
+def share_or_count(value: int | str) -> tuple[int | None, float | None]:
+    """Return a limit as a count or as a share; the other one is None. Raises ValueError.
+
+    >>> share_or_count(100), share_or_count("100"), share_or_count("0.5%")
+    ((100, None), (100, None), (None, 0.005))
+    """
+    text = str(value).strip()
+    if not isinstance(value, bool) and text.isascii() and text.isdigit():
+        return int(text), None
+    percent = _PERCENT.fullmatch(text)
+    if percent is None or float(percent[1]) > 100:
+        raise ValueError(f"{value!r} is neither a number of records, such as 100, nor a share of them, such as '1%'")
+    return None, float(f"{percent[1]}e-2")
+
+
+def records_or_share(_: object, attribute: attrs.Attribute[Any], value: int | str | None) -> None:
+    """Validate a limit of records: a count, or a share in percent. None stands for no limit."""
+    if value is not None:
+        try:
+            share_or_count(value)
+        except ValueError as error:
+            raise ValueError(f"{attribute.name}: {error}") from None
+
+
+def share(_: object, attribute: attrs.Attribute[Any], value: float) -> None:
+    """Validate a share: a number from 0 to 1."""
+    if type(value) not in (int, float) or not 0 <= value <= 1:
+        raise ValueError(f"{attribute.name} is {value!r}, but must be a share from 0 to 1, such as 0.01 for 1 %")

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 VALUE = "value"
+ADDED = "dagflow.added"
+"""Metadata of a field, with a default, that plain forms of earlier versions lack."""
 
 
 def arrow_type(tp: Any) -> pa.DataType | None:
@@ -209,6 +211,15 @@ def maker(tp: Any) -> Callable[[Any], Any] | None:
     if inspect.isclass(outer) and attrs.has(outer):
         makers = {name: maker(t) for name, t in _makers(tp).items()}
         aliases = dict(zip(makers, _aliases(outer), strict=True))
+        added = {a.name for a in attrs.fields(outer) if ADDED in a.metadata}
+        if added:
+            return lambda value: outer(
+                **{
+                    aliases[n]: (value[n] if m is None or value[n] is None else m(value[n]))
+                    for n, m in makers.items()
+                    if n not in added or n in value
+                }
+            )
         return lambda value: outer(
             **{aliases[n]: (value[n] if m is None or value[n] is None else m(value[n])) for n, m in makers.items()}
         )

@@ -90,6 +90,8 @@ class FileBlockMetadata:
     `as_planned` False: it reads what is there by then, as far as the file was planned. `version` is the mark that its server had
     for the content (an ETag), None where there is none. `record_end`: the file is appended to, and this part of it ends behind
     such a record end (`record_quote`: outside of these quotes); a reader then accepts that the file has grown.
+    `folder_columns`: the columns that folders `key=value` of the path give its rows, as `"country: string, day: date32"`; None:
+    all such folders.
     """
 
     block_id: int
@@ -104,6 +106,7 @@ class FileBlockMetadata:
     version: str | None = None
     record_end: str | None = None
     record_quote: str | None = None
+    folder_columns: str | None = None
 
 
 class Window(list[R]):

@@ -12,7 +12,7 @@ from dagflow.model.operator.base import Operator
 from dagflow.model.operator.context import OperatorContext
 from dagflow.model.operator.dataframes import INPUT, OUTPUT, DataFrameOperator
 from dagflow.model.operator.ports import InputPort, OutputPort
-from dagflow.plan.plan import DATAFRAME, Exchange, Plan
+from dagflow.planning.plan import DATAFRAME, Exchange, Plan
 from dagflow.runtime.exchange.errors import NullMade
 from dagflow.runtime.exchange.rows import Row, arrow_blobs
 from dagflow.runtime.stage.program import TRANSFORMED, DataFrameTransform, TaskSpec

@@ -16,7 +16,7 @@ from dagflow.model.types.columns import RecordMisfit
 from dagflow.model.types.comparison import type_name
 from dagflow.model.types.forms import schema_of, to_batch, to_records
 from dagflow.model.types.keys import KeyAssignment, Router
-from dagflow.plan.plan import FORWARD, GATHER, HASH
+from dagflow.planning.plan import FORWARD, GATHER, HASH
 from dagflow.runtime.exchange.errors import ColumnsDiffer, CombinedKeyChanged, TimeNotInSpark
 from dagflow.runtime.exchange.fitting import fitted
 from dagflow.runtime.exchange.hot_keys import HotKeys
@@ -89,10 +89,11 @@ class Sender:
 
     def steps(self, chunk: list[Any] | pa.RecordBatch) -> Iterator[Step]:
         """Take records or a batch; nothing follows from them in this task."""
-        if isinstance(chunk, list):
-            self.take_records(chunk)
-        else:
-            self.take_batch(chunk)
+        with self._node.steps.time.charging(self._node.account):
+            if isinstance(chunk, list):
+                self.take_records(chunk)
+            else:
+                self.take_batch(chunk)
         return iter(())
 
     def take_records(self, chunk: list[Any]) -> None:

@@ -12,7 +12,7 @@ import attrs
 from dagflow.model.operator.context import Clock
 from dagflow.model.types.plain_data import decode, encode
 from dagflow.runtime.rebalancing import failpoints
-from dagflow.runtime.rebalancing.background import BACKGROUND
+from dagflow.runtime.rebalancing.background import BACKGROUND, POLL
 from dagflow.runtime.rebalancing.items import ItemInProgress
 from dagflow.runtime.rebalancing.ownership_log import OwnershipLog
 from dagflow.runtime.rebalancing.peers import PeerView, gauge_of
@@ -45,6 +45,8 @@ class StealingWork(MovableWork):
         again: an earlier attempt has died, so this one fences it at once.
         processor_time: seconds for which this thread has had the processor.
     """
+
+    every = POLL  # see `BackgroundTask`
 
     def __init__(
         self,

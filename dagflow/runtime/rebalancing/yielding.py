@@ -10,7 +10,7 @@ from __future__ import annotations
 from types import TracebackType
 
 from dagflow.model.operator.context import Clock
-from dagflow.runtime.rebalancing.background import BACKGROUND
+from dagflow.runtime.rebalancing.background import BACKGROUND, POLL
 from dagflow.runtime.rebalancing.items import ItemInProgress
 from dagflow.runtime.rebalancing.policy import is_worth, remaining
 from dagflow.runtime.rebalancing.task_work import MovableWork
@@ -26,6 +26,8 @@ YIELD_COST = 0.5  # seconds until all tasks have looked and reported, and a furt
 
 class YieldingWork(MovableWork):
     """The work of one attempt of a task that stops early where that is worth it. A context manager."""
+
+    every = POLL  # see `BackgroundTask`
 
     def __init__(self, spec: TaskSpec, log: WindowLog, clock: Clock | None = None) -> None:
         super().__init__(spec, log, clock)

@@ -4,9 +4,43 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import attrs
+
 from dagflow.errors import ConfigError, RunError
 from dagflow.errors.base import error
 from dagflow.storage.records.errors import RecordRefused
+
+
+@attrs.frozen(kw_only=True)
+class ExpectationResult:
+    """The verdict on the records that an operator has rejected in a window, over all tasks.
+
+    `name`: of the limit; `records`: their number, rejected ones included; `status`: `ok`, `warned` or `failed`. One of
+    `max_share` and `max_count` is None.
+    """
+
+    operator: str
+    name: str
+    records: int
+    rejected: int
+    max_share: float | None = None
+    max_count: int | None = None
+    status: str = "ok"
+
+    @property
+    def limit(self) -> str:
+        """The limit in words: `1%` or `100`."""
+        return f"{self.max_count:,}" if self.max_share is None else f"{self.max_share * 100:.12g}%"
+
+    def text(self) -> str:
+        """Return the figures in words.
+
+        >>> ExpectationResult(operator="clean", name="max_rejects", records=400, rejected=5, max_share=0.01).text()
+        "'clean' rejected 5 of 400 records (1.25%); limit 1% (max_rejects)"
+        """
+        share = f" ({100 * self.rejected / self.records:.3g}%)" if self.records else ""
+        figures = f"{self.rejected:,} of {self.records:,} records{share}"
+        return f"{self.operator!r} rejected {figures}; limit {self.limit} ({self.name})"
 
 
 @error

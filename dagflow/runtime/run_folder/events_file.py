@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from typing import Any
 
-from dagflow.runtime.events import Event, EventStream, Subscriber, Warned, line_of
+from dagflow.runtime.events import Event, EventStream, OperatorProgress, Subscriber, Warned, line_of
 from dagflow.runtime.run_folder.layout import EVENTS
 from dagflow.storage import local_path
 
@@ -14,6 +14,8 @@ FILE_BYTES = 4 << 20
 """A file of more bytes than this is put aside, as `LAUNCH.0001.jsonl`, and a new one is begun."""
 FILES = 100
 """The number of files that are kept, over all launches. The oldest are removed."""
+PROGRESS_BYTES = 4096
+"""Bytes a second that `operator_progress` may take: with hundreds of operators, some of these events are left out."""
 
 
 class EventsFile:
@@ -29,6 +31,7 @@ class EventsFile:
         self._file: Any = None
         self._size = 0
         self._aside = 0
+        self._progress_due = 0.0
 
     def __enter__(self) -> Subscriber:
         if self._path is None:
@@ -59,7 +62,11 @@ class EventsFile:
     def _write(self, event: Event) -> None:
         if self._file is None or self._path is None:
             return
+        if isinstance(event, OperatorProgress) and event.at < self._progress_due:
+            return
         line = line_of(event).encode("utf-8", "backslashreplace")  # bytes of a path that are not UTF-8 are escaped
+        if isinstance(event, OperatorProgress):
+            self._progress_due = event.at + len(line) / PROGRESS_BYTES
         try:
             if self._size + len(line) > FILE_BYTES:
                 self._close()

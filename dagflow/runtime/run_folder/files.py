@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import attrs
 
+from dagflow.ledger.snapshots import snapshot_of
 from dagflow.runtime.run_folder.layout import STAGING
 from dagflow.runtime.run_folder.reports import StagedFile, TaskReport
-from dagflow.storage import OWN_FOLDER, absolute, below, explained, file_system, inside, join, new_hash
+from dagflow.storage import OWN_FOLDER, absolute, below, explained, file_system, inside, is_local, join, new_hash
 from dagflow.storage.errors import PathOutside
 
 _PIECE = 1 << 20
@@ -51,8 +52,11 @@ def difference(file: StagedFile, path: str) -> str | None:
     return None
 
 
-def named(window: int, reports: list[TaskReport]) -> list[StagedFile]:
-    """Final names: the name that a sink asked for; what is taken in it gets window and number behind it. Raises PathOutside."""
+def named(window: int, reports: list[TaskReport], replacing: Collection[str] = ()) -> list[StagedFile]:
+    """Final names: the name that a sink asked for; what is taken in it gets window and number behind it. Raises PathOutside.
+
+    `replacing`: the operators whose files become a snapshot, in a folder of its own.
+    """
     folders: dict[str, _Names] = {}
     named = []
     for report in reports:
@@ -60,8 +64,9 @@ def named(window: int, reports: list[TaskReport]) -> list[StagedFile]:
             folder = absolute(file.folder)  # one folder may be spelled in several ways
             inside(folder, file.name)
             names = folders.setdefault(folder, _Names(folder, window))
-            name = names.give(file.name)
-            named.append(attrs.evolve(file, name=name))
+            is_snapshot = file.operator in replacing
+            name = names.give(f"{snapshot_of(window)}/{file.name}" if is_snapshot else file.name)
+            named.append(attrs.evolve(file, name=name, is_snapshot=is_snapshot))
     return named
 
 
@@ -78,7 +83,8 @@ class _Names:
         self._system = file_system(folder)
         self._files: set[str] = set()
         self._folders: set[str] = set()
-        self._is_folding = self._system.exists(join(folder, OWN_FOLDER)) and self._system.exists(join(folder, OWN_FOLDER.upper()))
+        own = join(folder, OWN_FOLDER)
+        self._is_folding = is_local(folder) and self._system.exists(own) and self._system.exists(join(folder, OWN_FOLDER.upper()))
 
     def give(self, wanted: str) -> str:
         """Return the free name nearest to the requested one."""
@@ -114,7 +120,7 @@ class _Names:
 
     def _may_be_file(self, path: str) -> bool:
         key = self._key(path)
-        return key not in self._files and key not in self._folders and not self._system.exists(join(self._folder, path))
+        return key not in self._files and key not in self._folders and not self._system.is_taken(join(self._folder, path))
 
     def _key(self, path: str) -> str:
         return unicodedata.normalize("NFC", path.casefold()) if self._is_folding else path

@@ -8,15 +8,17 @@ import re
 import socket
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import attrs
 
 from dagflow.ledger import erase, named_files
+from dagflow.ledger.snapshots import remove_current, remove_empty_snapshots
 from dagflow.model.operator.base import Operator
-from dagflow.plan.plan import Plan
+from dagflow.planning.plan import Plan
 from dagflow.runtime.run_folder.errors import ForeignFiles, LocalPathRemoteMaster, OutputInInput, OutputOrphaned, OutputOwned
-from dagflow.runtime.run_folder.layout import APP_ID, CLAIMED, KINDS, OWNER, RUN_FOLDERS, STAGING, STARTING_OVER, stored
+from dagflow.runtime.run_folder.layout import APP_ID, CLAIMED, DECISION, KINDS, OWNER, RUN_FOLDERS, STAGING, STARTING_OVER, stored
+from dagflow.runtime.run_folder.progress import decided_windows
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.storage import (
     FORMAT,
@@ -29,6 +31,7 @@ from dagflow.storage import (
     file_system,
     inside,
     is_local,
+    is_object_store,
     join,
     local_path,
     open_store,
@@ -110,17 +113,19 @@ class Folders:
         """
         assert self.run_folder is not None
         home = open_store(self.run_folder)
-        is_claimed = home.read(CLAIMED.form) is not None or bool(WindowLog(home).windows("plan"))
-        for folder in self.outputs:
-            owner = self._owner(folder)
+        has_claim = home.read(CLAIMED.form) is not None
+        is_claimed = has_claim or bool(WindowLog(home).windows("plan"))
+        owners = {folder: self._owner(folder) for folder in self.outputs}
+        for folder, owner in owners.items():
             if owner is None or self._was_moved(folder, owner):
                 continue
             if owner != self.run_folder:
                 raise OutputOwned(folder=folder, owner=owner, mine=self.run_folder)
             if not is_claimed and join(folder, OWN_FOLDER) != self.run_folder and not (fresh and not _visible(folder)):
                 raise OutputOrphaned(folder=folder, run_folder=self.run_folder)
-        home.create(CLAIMED.form, b"")  # before the outputs say so
-        for folder in self.outputs:
+        if not has_claim:
+            home.create(CLAIMED.form, b"")  # before the outputs say so
+        for folder in (folder for folder, owner in owners.items() if owner != self.run_folder):
             store = open_store(join(folder, OWN_FOLDER))
             if not store.create(OWNER.form, os.fsencode(self.run_folder)) and self._owner(folder) != self.run_folder:
                 store.discard(OWNER.form)
@@ -156,12 +161,22 @@ class Folders:
         """
         assert self.run_folder is not None
         home = open_store(self.run_folder)
-        if home.read(APP_ID.form) is None and WindowLog(home).windows("decision"):
-            raise PlanMismatch(self.run_folder, f"{APP_ID.form} is gone, by which ledgers know what was committed")
-        home.create(APP_ID.form, seal(APP_ID.form, f"{application}-{uuid.uuid4().hex}".encode()))
         existing = read_app_id(home)
+        if existing is None:
+            decided = reversed(WindowLog(home).windows("decision"))  # which a listing may still show after a fresh start
+            if any(home.read(DECISION.name(window=window)) is not None for window in decided):
+                raise PlanMismatch(self.run_folder, f"{APP_ID.form} is gone, by which ledgers know what was committed")
+            home.create(APP_ID.form, seal(APP_ID.form, f"{application}-{uuid.uuid4().hex}".encode()))
+            existing = read_app_id(home)
         assert existing is not None
         return existing
+
+    def known_app_id(self) -> str | None:
+        """Return the id of the application on this run folder; None before the first launch, and if it cannot be read."""
+        assert self.run_folder is not None
+        with contextlib.suppress(PlanMismatch, RecordRefused):  # it is refused where it is needed
+            return read_app_id(open_store(self.run_folder))
+        return None
 
     def log(self, durable: bool) -> WindowLog:
         """Return the window log of the run."""
@@ -170,50 +185,68 @@ class Folders:
 
     def has_undone(self) -> bool:
         """Return whether there is a decided window whose files may not have their final names yet."""
-        if self.run_folder is None or not file_system(self.run_folder).exists(self.run_folder):
+        if self.run_folder is None:
             return False
+        with explained(self.run_folder, "looking for windows of earlier launches"):
+            if not is_object_store(self.run_folder) and not file_system(self.run_folder).exists(self.run_folder):
+                return False
         log = WindowLog.open(self.run_folder, durable=False)
-        return bool(set(log.windows("decision")) - set(log.windows("done")))
+        decided = log.windows("decision")
+        return bool(decided) and bool(set(decided) - set(log.windows("done")))
 
     def is_starting_over(self) -> bool:
         """Return whether a launch was killed while it started over."""
         assert self.run_folder is not None
         return open_store(self.run_folder).read(STARTING_OVER.form) is not None
 
-    def start_over(self) -> list[str]:
+    def start_over(self, check: Callable[[], None] = lambda: None, sweep: Callable[[], None] = lambda: None) -> list[str]:
         """Remove what earlier runs have committed, and their log. If the process dies in between, the next launch completes it.
 
         Only names that a run gives are removed, only in its own outputs and run folder. Returns the windows, entries and paths
-        that cannot be followed: what only they know of stays.
+        that cannot be followed: what only they know of stays. `check` is called before each removal, and may raise. `sweep`
+        removes what sinks have staged, while the run folder still has the id of the application, so it can be repeated.
         """
         assert self.run_folder is not None
         store = open_store(self.run_folder)
-        store.create(STARTING_OVER.form, b"")
+        store.create(STARTING_OVER.form, b"")  # before all else: a launch that resumed would miss what was staged
+        check()
+        sweep()
         log = WindowLog.open(self.run_folder, False, self.outputs, self._replaced)
         unreadable: list[str] = []
         touched = {*self.outputs}
-        for window in log.windows("decision"):
+        for folder in self.outputs:
+            remove_current(folder)
+        windows = decided_windows(log)
+        for window in windows:
             try:
                 decision = log.read_decision(window, alone=True)
             except (PlanMismatch, RecordRefused):  # damaged, or of another version
                 unreadable.append(f"window {window}")
                 continue
             for file in decision.files if decision is not None else ():
+                check()
                 if absolute(file.folder) in self.outputs:
                     unreadable += _remove_committed(file.folder, file.name, touched)
         for folder in self.outputs:
             names, lost = named_files(folder)
             unreadable += [f"{lost} entries of {folder}"] if lost else []
             for name in names:
+                check()
                 unreadable += _remove_committed(folder, name, touched)
+            check()
+            remove_empty_snapshots(folder)
             _remove_tree(inside(folder, STAGING))
         for folder in touched:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 file_system(folder).sync_folder(folder)  # the files are gone for good before the log that knows them
         for folder in self.outputs:
+            check()
             erase(folder)
         for name in list(stored(log.unsynced, (kind for kind in KINDS if kind.fresh and not kind.in_outputs))):
+            check()
             log.unsynced.discard(name)
+        check()
+        log.drop(windows)  # also those that a listing does not show yet
         for folder in {self.run_folder, *(join(output, OWN_FOLDER) for output in self.outputs)}:
             file_system(folder).sync_folder(folder)  # what is gone stays gone, before that is forgotten
         store.discard(STARTING_OVER.form)
@@ -233,8 +266,12 @@ def read_app_id(store: Store) -> str | None:
 def foreign_files(folder: str) -> ForeignFiles | None:
     """Return the error for an output folder with files that no run wrote; None if it has none."""
     system = file_system(folder)
-    if not system.exists(folder) or system.exists(join(folder, OWN_FOLDER)):
-        return None
+    with explained(folder, "looking for files of others in the output"):
+        ours = join(folder, OWN_FOLDER)
+        if is_object_store(folder) and open_store(ours).read(OWNER.form) is not None:
+            return None  # by its name: a listing may be old
+        if system.exists(ours) or not system.exists(folder):
+            return None
     foreign = _visible(folder)
     return ForeignFiles(folder=folder, files=foreign) if foreign else None
 
@@ -276,8 +313,8 @@ def _remove(path: str) -> None:
 
 def _remove_tree(path: str) -> None:
     system = file_system(path)
-    if system.exists(path):
-        with _removing(path):
+    with _removing(path):
+        if system.exists(path):
             system.remove_tree(path)
 
 

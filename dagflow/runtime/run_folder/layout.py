@@ -19,14 +19,20 @@ from typing import Any
 
 import attrs
 
-from dagflow.storage import OWN_FOLDER, Store
+from dagflow.storage import OWN_FOLDER, Store, is_object_store
 
 STAGING = f"{OWN_FOLDER}/staging"
 """The folder of attempt files, in an output folder."""
 
+SWEEP_EVERY = 16
+"""Windows whose leftovers are removed at a time, in object stores."""
+
 
 class Removed(enum.Enum):
-    """The time at which a record is removed, unless the run starts over before that."""
+    """The time at which a record is removed, unless the run starts over before that.
+
+    What is SWEPT or AGED goes 16 windows at a time in object stores (`swept_after`).
+    """
 
     SWEPT = "once the window after it is done"  # of tasks and launches that were killed, too; the name begins with {window}
     AGED = "after `retain_windows` further windows"  # the name is {window} alone; DONE is the last one, see KINDS
@@ -94,6 +100,10 @@ class Kind:
         """
         return self.form.format(**fields)
 
+    def prefix(self, window: int) -> str:
+        """Return the beginning of the names of a window's records, where the window comes first."""
+        return f"{self.folder}/{window:010d}."
+
 
 PLAN = Kind(
     title="what a window will do", form="plan/{window:010d}", writer="driver", synced=True, sealed=True, removed=Removed.AGED
@@ -121,6 +131,12 @@ TASK_OUTCOME = Kind(
     form="reports/{window:010d}.{epoch}.{stage}-{partition:04d}.outcome",
     writer="task",
     sealed=True,
+    removed=Removed.SWEPT,
+)
+LIVE = Kind(
+    title="the figures of a task at work; not in object stores",
+    form="reports/{window:010d}.{epoch}.{stage}-{partition:04d}.live.{attempt}",
+    writer="task",
     removed=Removed.SWEPT,
 )
 REPORT = Kind(
@@ -188,6 +204,13 @@ KEYED_STATE = Kind(
     sealed=True,
     removed=Removed.REPLACED,
 )
+STAGED_BY_SINK = Kind(
+    title="what a sink has staged, and its notes",
+    form="staged/{window:010d}.{attempt}",
+    writer="task",
+    synced=True,
+    removed=Removed.ENDED,
+)
 APP_ID = Kind(
     title="the id of the run: the first plan builds on it",
     form="app-id",
@@ -220,7 +243,7 @@ PROBE = Kind(
 )
 LOCK = Kind(title="one launch at a time, on disks", form=".lock", writer="launch", removed=Removed.NEVER, fresh=False)
 LOCK_NUMBER = Kind(
-    title="one launch at a time, in object stores", form="_lock/{number}", writer="launch", removed=Removed.ENDED, fresh=False
+    title="one launch at a time, in object stores", form="_lock/{number}", writer="launch", removed=Removed.CROWDED, fresh=False
 )
 OWNER = Kind(
     title="the run folder that the output belongs to",
@@ -276,6 +299,7 @@ KINDS: tuple[Kind, ...] = (
     DONE,
     CRASH_MARKER,  # before reports: its names have the form of theirs
     TASK_OUTCOME,
+    LIVE,  # before reports, too
     REPORT,
     GAUGE,
     CLAIM,
@@ -285,6 +309,7 @@ KINDS: tuple[Kind, ...] = (
     TASK_STATE,
     STATE,
     KEYED_STATE,
+    STAGED_BY_SINK,
     APP_ID,
     LAUNCH,
     EVENTS,
@@ -322,6 +347,19 @@ def stored(store: Store, kinds: Iterable[Kind], window: int | None = None) -> It
             yield from (name for name in store.names(start) if kind_of(name) in wanted)
         else:
             yield from (kind.form for kind in group)
+
+
+def swept_after(folder: str, window: int) -> range:
+    """Return the windows whose leftovers in a folder are removed once a window is done: of the one before.
+
+    In object stores, where each listing is a request, those of several windows at a time.
+
+    >>> swept_after("out", 7), swept_after("s3://bucket/out", 7), swept_after("s3://bucket/out", 15)
+    (range(6, 7), range(0, 0), range(0, 15))
+    """
+    if not is_object_store(folder):
+        return range(window - 1, window)
+    return range(max(0, window - SWEEP_EVERY), window) if window % SWEEP_EVERY == SWEEP_EVERY - 1 else range(0)
 
 
 def record_name(kind: str, window: int) -> str:

@@ -7,12 +7,17 @@ from typing import Any
 
 import attrs
 
+from dagflow.model.types.forms import ADDED
 from dagflow.state import StateRef
 
 
 @attrs.define
 class OperatorFigures:
-    """The figures of one operator: records in and out, records converted, errors skipped, and its own counters."""
+    """The figures of one operator: records in and out, records converted, errors skipped, and its own counters.
+
+    `seconds`: the time in the operator itself, without those behind it, summed over tasks; with its part of an exchange. Two
+    runs of the same work differ in it, so it does not take part in comparisons.
+    """
 
     records_in: int = 0
     records_out: int = 0
@@ -20,6 +25,18 @@ class OperatorFigures:
     errors: int = 0
     counters: dict[str, int] = attrs.field(factory=dict)
     samples: list[str] = attrs.field(factory=list)
+    seconds: float = attrs.field(default=0.0, eq=False, metadata={ADDED: True})
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that the operator has read, as it counts them; 0 where it does not."""
+        return self.counters.get("bytes", 0)
+
+    def as_event(self) -> dict[str, float]:
+        """Return the figures that events hold. `bytes` is absent where the operator does not count them."""
+        size = {"bytes": self.bytes} if "bytes" in self.counters else {}
+        seconds = round(self.seconds, 3)
+        return {"records_in": self.records_in, "records_out": self.records_out, **size, "errors": self.errors, "seconds": seconds}
 
     def add(self, other: OperatorFigures) -> None:
         """Add the figures of another report to these."""
@@ -27,6 +44,7 @@ class OperatorFigures:
         self.records_out += other.records_out
         self.converted += other.converted
         self.errors += other.errors
+        self.seconds = round(self.seconds + other.seconds, 6)
         for name, n in other.counters.items():
             self.counters[name] = self.counters.get(name, 0) + n
         self.samples = (self.samples + other.samples)[:SAMPLES]
@@ -40,7 +58,8 @@ SAMPLES = 5  # errors that skipped or routed records are kept of, per operator
 class StagedFile:
     """A file that a task wrote: `attempt` is where it lies, `folder`/`name` what it is to become.
 
-    `records`: as many as its writer told; a file whose writer never tells is one record. `hash`: of its bytes.
+    `records`: as many as its writer told; a file whose writer never tells is one record. `hash`: of its bytes. `is_snapshot`: it
+    takes the place of all files of earlier windows in its folder, together with the others of its window.
     """
 
     operator: str
@@ -50,6 +69,12 @@ class StagedFile:
     size: int
     records: int
     hash: str = ""
+    is_snapshot: bool = attrs.field(default=False, metadata={ADDED: True})
+
+    @property
+    def replaces(self) -> bool:
+        """True if it has rows that take the place of others. A window without rows changes nothing."""
+        return self.is_snapshot and self.records > 0
 
 
 @attrs.define

@@ -73,7 +73,8 @@ class _Verifying:
         except PlanMismatch as error:  # of another version: nothing more can be said
             self.problems = {"": error}
         newest = max(self.log.windows("decision"), default=-1)
-        undecided = tuple(window for window in self.log.windows("plan") if window > newest)
+        planned = (window for window in self.log.windows("plan") if window > newest)
+        undecided = tuple(window for window in planned if self.log.store.read(record_name("decision", window)) is None)
         problems = tuple(self.problems.values())
         return FolderReport(folder=self.folder, records=self.records, problems=problems, undecided=undecided)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import attrs
 
+from dagflow.model.types.forms import ADDED
 from dagflow.model.types.plain_data import decode, dumps, encode, loads
-from dagflow.runtime.run_folder.errors import FolderNotOwned
+from dagflow.runtime.run_folder.errors import ExpectationResult, FolderNotOwned
 from dagflow.runtime.run_folder.files import file_paths, moved_file
 from dagflow.runtime.run_folder.launch_record import LaunchRecord
 from dagflow.runtime.run_folder.layout import (
@@ -97,7 +98,7 @@ class Decision:
     `parts`: what each task has read that did not read exactly its assignment, by `HEAD-PARTITION`: number of the item,
     start and stop (None: its own). `steals`: how that came. `exchanges`: what went over exchanges, by the port they lead to.
     `event_times`: the latest time of a record that has come so far, by operator that follows event time.
-    `staged`: what `Sink.stage` has returned in the tasks, by operator.
+    `staged`: what `Sink.stage` has returned in the tasks, by operator. `expectations`: the verdicts on rejected records.
     """
 
     window: int
@@ -118,6 +119,7 @@ class Decision:
     exchanges: dict[str, ExchangeFigures] = attrs.field(factory=dict)
     event_times: dict[str, int] = attrs.field(factory=dict)
     staged: dict[str, list[Any]] = attrs.field(factory=dict)
+    expectations: list[ExpectationResult] = attrs.field(factory=list, metadata={ADDED: True})
 
 
 Moved = Callable[[Sequence[str]], Mapping[str, str]]
@@ -157,6 +159,7 @@ class WindowLog:
         self._moved = moved
         self._owns = owns
         self._hashes: dict[str, str] = {}  # of the records that were written or read last
+        self._marked: set[int] = set()  # windows that were found to be done: a mark is removed with its decision only
 
     @classmethod
     def open(
@@ -226,12 +229,15 @@ class WindowLog:
 
     def is_done(self, window: int) -> bool:
         """Return whether a mark says that all has followed from the decision of a window. A damaged mark says nothing."""
-        try:
-            record = read_sealed(self.store, record_name("done", window))
-        except RecordRefused:
-            return False
-        decision = record_name("decision", window)
-        return record is not None and record.builds_on == self._hashes_of([decision])
+        if window not in self._marked:
+            try:
+                record = read_sealed(self.store, record_name("done", window))
+            except RecordRefused:
+                return False
+            if record is None or record.builds_on != self._hashes_of([record_name("decision", window)]):
+                return False
+            self._marked.add(window)
+        return True
 
     def windows(self, kind: str) -> list[int]:
         """Return the windows that have a `plan`, `decision` or `done`."""
@@ -263,9 +269,8 @@ class WindowLog:
 
     def forget(self, windows: Collection[int]) -> None:
         """Remove the reports and claims of windows that are done."""
-        for name in list(stored(self.unsynced, _SWEPT)):
-            if int(name.rpartition("/")[2].partition(".")[0]) in windows:
-                self.unsynced.discard(name)
+        names = stored(self.unsynced, _SWEPT) if windows else ()
+        self.unsynced.discard_all([name for name in names if int(name.rpartition("/")[2].partition(".")[0]) in windows])
 
     def launched(self, launch: str, record: LaunchRecord, keep: int) -> None:
         """Record how the application was launched, and forget the oldest of more than `keep` launches."""
@@ -291,9 +296,10 @@ class WindowLog:
 
     def drop(self, windows: Iterable[int]) -> None:
         """Remove plan, decision and mark of windows that are done. Never a decision before its plan: that would run again."""
-        for window in windows:
-            for kind in _AGED:
-                self.unsynced.discard(kind.name(window=window))
+        windows = list(windows)
+        self._marked.difference_update(windows)
+        for kind in _AGED:
+            self.unsynced.discard_all([kind.name(window=window) for window in windows])
 
     def hash_of(self, name: str) -> str | None:
         """Return the hash of a record by its seal, None without one. Raises RecordDamaged, RecordMisplaced, PlanMismatch."""
@@ -323,8 +329,10 @@ class WindowLog:
         if self.store.create(name, data):
             self._remember(name, seal_of(data))
             return record
-        existing: Any = self.read_plan(window) if kind == "plan" else self.read_decision(window)
-        return record if existing is None else existing
+        existing = self.read_plan(window) if kind == "plan" else self.read_decision(window)
+        if existing is None or self._hashes.get(name) == seal_of(data):  # ours, by a call whose answer was lost
+            return record
+        return cast("Record", existing)
 
     def _read(self, kind: str, window: int, cls: type[Record], *, alone: bool = False) -> Record | None:
         record = read_sealed(self.store, record_name(kind, window))

@@ -1,21 +1,24 @@
 """The cause of an exception: the row of a batch that raises it, or the operator that emitted a record of the wrong type.
 
-A run does not look at each record, as `run_operator` does. It looks at those that could not be handled.
+A run does not look at each record, as `run_operator` does. It looks at those that could not be handled; and, where an operator
+has emitted nothing, at what its handler returned.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from dagflow.model.errors.running import WrongRecordType
 from dagflow.model.operator.base import InputOperator
+from dagflow.model.operator.call_sites import shown
 from dagflow.model.operator.ports import RECORD
 from dagflow.model.types.forms import to_records
-from dagflow.model.types.typecheck import type_check
+from dagflow.model.types.typecheck import fits, type_check
 from dagflow.runtime.stage.failure import Abort
 from dagflow.runtime.stage.node import Node
 from dagflow.runtime.stage.program import SourcePlan
@@ -26,10 +29,11 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class FailingRow:
-    """A record to blame, and what was raised for it alone."""
+    """A record to blame, its row in the batch, and what was raised for it alone."""
 
     record: Any
     error: Exception
+    row: int = 0
 
 
 def first_failing_row(batch: pa.RecordBatch, tp: Any, raises: Callable[[pa.RecordBatch], Exception | None]) -> FailingRow | None:
@@ -39,7 +43,7 @@ def first_failing_row(batch: pa.RecordBatch, tp: Any, raises: Callable[[pa.Recor
         middle = (low + high) // 2
         low, high = (low, middle) if raises(batch.slice(low, middle - low)) is not None else (middle, high)
     error = raises(batch.slice(low, 1)) if high > low else None
-    return None if error is None else FailingRow(record_of(batch.slice(low, 1), tp), error)
+    return None if error is None else FailingRow(record_of(batch.slice(low, 1), tp), error, low)
 
 
 def raising(call: Callable[[pa.RecordBatch], object]) -> Callable[[pa.RecordBatch], Exception | None]:
@@ -103,3 +107,41 @@ def _frames(emitter: Node, source: SourcePlan) -> str:
         except Abort as found:
             return found.error.frames if isinstance(found.error, WrongRecordType) else ""
     return ""
+
+
+_SEVERAL = (list, tuple, set, frozenset, Iterator)
+
+
+def may_be_of(value: Any, tp: Any) -> bool:
+    """Return whether a value that a handler has returned may be a record of a type, or several records.
+
+    A bool is none, unless records are: a handler that other methods call may return one to them.
+
+    >>> [may_be_of(value, tp) for value, tp in ((2, int), ([2], int), (2, str), (True, Any), (True, bool))]
+    [True, True, False, False, True]
+    """
+    if isinstance(value, bool):
+        return tp is bool
+    return fits(value, tp) or isinstance(value, _SEVERAL) or _is_batch(value)
+
+
+def emit_method(value: Any, tp: Any) -> str:
+    """Return the method of a port of a type that emits a value.
+
+    >>> emit_method(2, int), emit_method([2], int), emit_method([2], list[int])
+    ('emit', 'emit_all', 'emit')
+    """
+    if _is_batch(value):
+        return "emit_batch"
+    is_record = (tp is not Any and fits(value, tp)) or hasattr(value, "_fields")  # of a named tuple
+    return "emit_all" if isinstance(value, _SEVERAL) and not is_record else "emit"
+
+
+def line_of(handler: Callable[..., Any]) -> str:
+    """Return the file and the line at which a handler begins; empty where it has none."""
+    code = getattr(inspect.unwrap(handler), "__code__", None)
+    return "" if code is None else f"{shown(code.co_filename)}:{code.co_firstlineno}"
+
+
+def _is_batch(value: Any) -> bool:
+    return type(value).__name__ == "RecordBatch" and type(value).__module__.startswith("pyarrow")

@@ -74,3 +74,37 @@ class RecordChanged(RunError):
             "other operators may have the same object: emit a new one, attrs.evolve(record, …), {**record, …} or [*record]"
         )
         return "\n".join([*lines, f"  help: {help_text}"])
+
+
+@error(kw_only=True)
+class ResultNotEmitted(RunError, TypeError):
+    """A handler returned records, and its operator emitted none in the window: what a handler returns goes nowhere.
+
+    `returned`: the value; `output`, `emit`: the port and its method that emit such a value; `where`: the line of the handler.
+    """
+
+    code: ClassVar[str] = "DF349"
+    example = {
+        "operator": "double",
+        "handler": "each",
+        "port": "input",
+        "output": "output",
+        "returned": "14",
+        "where": "app.py:12",
+    }
+    is_fatal: ClassVar[bool] = True
+
+    operator: str
+    handler: str
+    port: str
+    output: str
+    returned: str
+    emit: str = "emit"
+    where: str = ""
+
+    def message(self) -> str:
+        return (
+            f"operator {self.operator!r}: {self.handler}() of port {self.port!r} returned {self.returned}, and the operator emitted "
+            f"nothing ({self.where})\n"
+            f"  help: emit it instead of returning it: self.{self.output}.{self.emit}(…)"
+        )

@@ -8,15 +8,18 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
+import attrs
+
 from dagflow.errors import DagflowError
 from dagflow.errors.frames import is_ours
+from dagflow.errors.shown import without_secrets
 from dagflow.model.operator.call_sites import shown
 from dagflow.model.operator.context import Cursor, RecordOrigin
 from dagflow.model.types.records import ReaderRecord, excerpt
 from dagflow.runtime.stage.errors import OperatorFailed
 
 _ERROR_CHARACTERS = 1000
-_RUNTIME = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
+RUNTIME = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
 _OF_SPARK = re.compile(r"[/\\](pyspark|py4j)[/\\]|[/\\]contextlib\.py$")  # whose errors come through context managers
 
 
@@ -28,13 +31,27 @@ class Abort(BaseException):
         self.error = error
 
 
-def abort(operator: str, window: int | None, doing: str, error: BaseException, record: Any, cursor: Cursor) -> Abort:
-    """Return an `Abort` with everything known about an exception. dagflow's own errors keep their class."""
-    came_from: Cursor | RecordOrigin = cursor
+def abort(
+    operator: str,
+    window: int | None,
+    doing: str,
+    error: BaseException,
+    record: Any,
+    cursor: Cursor,
+    origin: RecordOrigin | None = None,
+) -> Abort:
+    """Return an `Abort` with everything known about an exception. dagflow's own errors keep their class.
+
+    `origin`: that of the record, where it is known better than by the cursor.
+    """
+    came_from = origin or cursor.origin_of(record)
     if cursor.blame is not None and cursor.blame.error is error:
         record, came_from = cursor.blame.record, cursor.blame.place
-    at = record.position if isinstance(record, ReaderRecord) else None  # the cursor's would be that of a chunk
-    where = {"operator": operator, "window": window, "path": came_from.path, "position": at}
+    if isinstance(record, ReaderRecord) and not came_from.is_exact:
+        came_from = attrs.evolve(came_from, position=record.position, is_exact=True, others=0)
+    at = came_from.position if came_from.is_exact else None
+    path = None if came_from.others else came_from.path
+    where = {"operator": operator, "window": window, "path": path, "position": at}
     if isinstance(error, DagflowError):
         error.happened(**where)
         if not error.notes and not hasattr(error, "operator"):
@@ -46,7 +63,7 @@ def abort(operator: str, window: int | None, doing: str, error: BaseException, r
         doing=doing,
         error=describe(error),
         window=window,
-        source=source_of(record, came_from),
+        source=str(came_from) or None,
         record=None if record is None else excerpt(record),
         frames=user_frames(error),
         trace="".join(traceback.format_exception(error)),
@@ -61,39 +78,37 @@ def is_fatal(error: BaseException) -> bool:
 
 
 def describe(error: BaseException) -> str:
-    """`ValueError: text`."""
-    return "".join(traceback.format_exception_only(error)).strip()
+    """`ValueError: text`, without secrets."""
+    return without_secrets("".join(traceback.format_exception_only(error)).strip())
 
 
-def sample(error: BaseException, record: Any, path: str | None, position: int | None) -> str:
-    """Describe a skipped record in one line of the report: what is wrong with it, and where it is.
+def sample(error: BaseException, record: Any, origin: RecordOrigin) -> str:
+    """Describe a skipped record in one line of the report: what is wrong with it, and where it is. Secrets are masked.
 
     >>> from dagflow.model.types.records import FileBlockMetadata
-    >>> sample(ValueError("no number"), "one", "a.txt", 4)
-    "ValueError: no number ('one', a.txt, position 4)"
-    >>> sample(OSError("gone"), FileBlockMetadata(1, "a.txt", start=0, stop=4096, file_length=4096), "a.txt", 0)
+    >>> sample(ValueError("no number"), "one", RecordOrigin("a.txt", 4, line=2, is_exact=True))
+    "ValueError: no number ('one', a.txt:2, position 4)"
+    >>> sample(OSError("gone"), FileBlockMetadata(1, "a.txt", start=0, stop=4096, file_length=4096), RecordOrigin("a.txt", 0))
     'OSError: gone (bytes 0 to 4,096 of a.txt)'
+    >>> sample(OSError("no route to sftp://ada:pw@host/"), "one", RecordOrigin())
+    "OSError: no route to sftp://ada:***@host/ ('one')"
     """
     what = f"[{error.code}] {error.message()}" if isinstance(error, DagflowError) else describe(error)
-    place = [excerpt(record)]
-    if path is not None and not place[0].endswith(path):
-        place += [path] if position is None else [path, f"position {position}"]
-    return f"{what.partition(chr(10))[0].rstrip('.')} ({', '.join(place)})"
+    return sample_of(what, record, origin)
+
+
+def sample_of(what: str, record: Any, origin: RecordOrigin) -> str:
+    """Describe a rejected record in one line of the report: `what` is wrong with it, and where it is. Secrets are masked."""
+    place = [excerpt(without_secrets(record.record if isinstance(record, ReaderRecord) else record))]
+    if origin.path is not None and not place[0].endswith(origin.path):
+        place.append(str(origin))
+    return without_secrets(f"{what.partition(chr(10))[0].rstrip('.')} ({', '.join(place)})")
 
 
 def text_of(record: Any) -> str:
     """Return a record as text for an `ErrorRecord`: strings as they are, other values by `repr`."""
     inner = record.record if isinstance(record, ReaderRecord) else record
     return (inner if isinstance(inner, str) else repr(inner))[:_ERROR_CHARACTERS]
-
-
-def source_of(record: Any, cursor: Cursor | RecordOrigin) -> str | None:
-    """`PATH, position N` of a record; of one that has come over an exchange, the task that sent it."""
-    if cursor.path is None:
-        return cursor.sender
-    if isinstance(record, ReaderRecord):
-        return f"{cursor.path}, position {record.position}"
-    return cursor.path if cursor.position is None else f"{cursor.path}, at or after position {cursor.position}"
 
 
 def user_frames(error: BaseException) -> str:
@@ -109,7 +124,7 @@ def emitting_frames() -> str:
     frames: list[traceback.FrameSummary] = []
     has_left = False  # what `emit` itself is made of
     for frame in reversed(traceback.extract_stack()):
-        is_runtime = frame.filename.startswith(_RUNTIME)
+        is_runtime = frame.filename.startswith(RUNTIME)
         if is_runtime and has_left:
             break  # what called the operator
         has_left = has_left or not is_runtime

@@ -6,10 +6,20 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from dagflow.model.operator.context import RecordOrigin
 from dagflow.model.operator.ports import BATCH, STREAM
 from dagflow.model.types.forms import to_batch, to_records
-from dagflow.model.types.records import ReaderRecord
-from dagflow.runtime.stage.blame import first_failing_row, raising, record_of, refuse_mistyped
+from dagflow.model.types.records import ReaderRecord, excerpt
+from dagflow.runtime.stage.blame import (
+    emit_method,
+    first_failing_row,
+    line_of,
+    may_be_of,
+    raising,
+    record_of,
+    refuse_mistyped,
+)
+from dagflow.runtime.stage.errors import ResultNotEmitted
 from dagflow.runtime.stage.failure import Abort, is_fatal
 from dagflow.runtime.stage.node import Node
 from dagflow.runtime.stage.outlet import CHUNK, Step, Tap, records_of
@@ -22,9 +32,7 @@ if TYPE_CHECKING:
 class Inlet:
     """The front of an input port: turns what arrives into the form of the handler, and deals with bad records."""
 
-    def __init__(
-        self, node: Node, port: str, plan: PortPlan, handler: Callable[[Any], None], emitter: Node | None = None
-    ) -> None:
+    def __init__(self, node: Node, port: str, plan: PortPlan, handler: Callable[[Any], Any], emitter: Node | None = None) -> None:
         self.node = node
         self.port = port
         self.type = plan.type
@@ -35,6 +43,9 @@ class Inlet:
         self.tap: Tap | None = None
         self.count = 0
         self.converted = 0
+        self._batch_at_hand: tuple[pa.RecordBatch, int] | None = None  # as it came, and the row at which the chunk at hand begins
+        self._returned: Any = None  # by the handler, in this window
+        self._time = node.steps.time
 
     def take(self, chunk: list[Any] | pa.RecordBatch) -> None:
         """Handle records or a batch, and all that follows from them."""
@@ -45,33 +56,40 @@ class Inlet:
         return self._steps(chunk) if self.tap is None else (step for part in self.tap(chunk) for step in self._steps(part))
 
     def _steps(self, chunk: list[Any] | pa.RecordBatch) -> Iterator[Step]:
-        if isinstance(chunk, list):
-            self.count += len(chunk)
-            if self.form == BATCH:
-                self.converted += len(chunk)
-                batch = self._to_batch(chunk, self.type if self.type is not Any else _type_of(chunk[0]))
-                if batch is not None:
-                    self._batch(batch)
+        before = self._time.charge(self.node.account)
+        self._batch_at_hand = None if isinstance(chunk, list) else (chunk, 0)
+        try:
+            if isinstance(chunk, list):
+                self.count += len(chunk)
+                if self.form == BATCH:
+                    self.converted += len(chunk)
+                    batch = self._to_batch(chunk, self.type if self.type is not Any else _type_of(chunk[0]))
+                    if batch is not None:
+                        self._batch(batch)
+                else:
+                    self._records(chunk)
             else:
-                self._records(chunk)
-        else:
-            self.count += chunk.num_rows
-            if self.form != BATCH:
-                self.converted += chunk.num_rows
-                return self._converted(chunk)
-            self._batch(chunk)
-        return self.node.following()
+                self.count += chunk.num_rows
+                if self.form != BATCH:
+                    self.converted += chunk.num_rows
+                    return self._converted(chunk)
+                self._batch(chunk)
+            return self.node.following()
+        finally:
+            self._time.charge(before)
 
     def _converted(self, batch: pa.RecordBatch) -> Iterator[Step]:
         """Handle the rows of a batch as records, so many at once that memory is bounded."""
         for start in range(0, batch.num_rows, CHUNK):
-            rows = batch.slice(start, CHUNK)
-            try:
-                records = to_records(rows, self.type)
-            except (KeyError, IndexError) as error:  # it has other columns
-                self._refuse_mistyped(rows.slice(0, 1).to_pylist()[0])
-                self.node.fail(f"the conversion to records before {self.port!r}", error, None)
-            self._records(records)
+            with self._time.charging(self.node.account):
+                rows = batch.slice(start, CHUNK)
+                try:
+                    records = to_records(rows, self.type)
+                except (KeyError, IndexError) as error:  # it has other columns
+                    self._refuse_mistyped(rows.slice(0, 1).to_pylist()[0])
+                    self.node.fail(f"the conversion to records before {self.port!r}", error, None)
+                self._batch_at_hand = batch, start
+                self._records(records)
             yield from self.node.following()
 
     def _to_batch(self, chunk: list[Any], tp: Any) -> pa.RecordBatch | None:
@@ -94,41 +112,72 @@ class Inlet:
             chunk = unchanged.received(self.port, chunk)
         self.node.last, self.node.is_busy = (self, chunk), True
         iterator: Any = iter(chunk)  # a list iterator: it knows how many are left
+        self.node.iterator = iterator
         handler = self.handler
         while True:
             before = iterator.__length_hint__()
             try:
                 if self.form == STREAM:
-                    handler(iterator)
+                    if (returned := handler(iterator)) is not None:
+                        self._returned = returned
                     if iterator.__length_hint__():
                         text = f"the stream handler of {self.port!r} left {iterator.__length_hint__()} records unread"
-                        self.node.fail(self._doing, ValueError(text), None)  # no record's fault: no `on_error` skips it
+                        self.node.fail(self.doing, ValueError(text), None)  # no record's fault: no `on_error` skips it
                 else:
                     for record in iterator:
-                        handler(record)
+                        if (returned := handler(record)) is not None:
+                            self._returned = returned
                 self.node.is_busy = False
                 if unchanged is not None:
-                    unchanged.check(self._doing)
+                    unchanged.check(self.doing)
                 return
             except Abort:
                 raise
             except (Exception, SystemExit) as error:  # noqa: BLE001  # user code may raise anything
                 left = iterator.__length_hint__()
                 if left == before or isinstance(error, SystemExit):
-                    self.node.fail(self._doing, error, None)  # raised before it took a record
-                self._refuse_mistyped(chunk[len(chunk) - left - 1])
-                self.node.bad_record(self._doing, error, chunk[len(chunk) - left - 1])
+                    self.node.fail(self.doing, error, None)  # raised before it took a record
+                row = len(chunk) - left - 1
+                self._refuse_mistyped(chunk[row])
+                self.node.bad_record(self.doing, error, chunk[row], self.origin_at(row))
                 if not left:
                     self.node.is_busy = False
                     return
+
+    def origin_at(self, row: int) -> RecordOrigin | None:
+        """Return the exact origin of a row of the chunk at hand, if the operator before is a reader that knows it."""
+        if self.emitter is None or self._batch_at_hand is None:
+            return None
+        batch, first = self._batch_at_hand
+        return self.emitter.row_origin(batch, first + row)
 
     def _refuse_mistyped(self, record: Any) -> None:
         """End the task where a record that could not be handled is not of its type: its operator is wrong, not the record."""
         if self.source is not None:
             refuse_mistyped(record, self.source, self.node.window, self.emitter)
 
+    def refuse_returned(self) -> None:
+        """At the end of a window, fail if the handler has returned records, and the operator has emitted none."""
+        returned, self._returned = self._returned, None
+        node = self.node
+        if returned is None or node.has_emitted():
+            return
+        outlets = (outlet for outlet in node.outlets.values() if outlet.port != "errors" and may_be_of(returned, outlet.type))
+        if (outlet := next(outlets, None)) is not None:
+            error = ResultNotEmitted(
+                operator=node.name,
+                handler=self.handler.__name__,
+                port=self.port,
+                output=outlet.port,
+                returned=excerpt(returned),
+                emit=emit_method(returned, outlet.type),
+                where=line_of(self.handler),
+            )
+            node.fail(self.doing, error, None)
+
     @property
-    def _doing(self) -> str:
+    def doing(self) -> str:
+        """The handler and its port, for messages."""
         return f"{self.handler.__name__}() of port {self.port!r}"
 
     def _batch(self, batch: pa.RecordBatch) -> None:
@@ -138,20 +187,21 @@ class Inlet:
         self.node.last, self.node.is_busy = (self, batch), True
         if self.node.operator.on_error == "fail":
             try:
-                self.handler(batch)
+                if (returned := self.handler(batch)) is not None:
+                    self._returned = returned
             except (Exception, SystemExit) as error:  # noqa: BLE001  # user code may raise anything
                 self._fail(batch, error)
         else:
-            self._tolerant(batch)
+            self._tolerant(batch, 0)
         self.node.is_busy = False
         if unchanged is not None:
-            unchanged.check(self._doing)
+            unchanged.check(self.doing)
 
     def _refuse_other_columns(self, batch: pa.RecordBatch) -> None:
         with contextlib.suppress(OverflowError, ValueError, IndexError):  # of the right type, but with no value in Python
             self._refuse_mistyped(records_of(batch.slice(0, 1), self.type)[0])
 
-    def _fail(self, batch: pa.RecordBatch, error: BaseException) -> NoReturn:
+    def _fail(self, batch: pa.RecordBatch, error: BaseException, first: int = 0) -> NoReturn:
         """End the task with the first row for which the handler raises on its own, and with what it raises for that row."""
         self._refuse_other_columns(batch)
         blame = self.node.context.services.cursor.blame
@@ -159,11 +209,11 @@ class Inlet:
             with self.node.discarding():
                 failing = first_failing_row(batch, self.type, raising(self.handler))
             if failing is not None:
-                self.node.fail(self._doing, failing.error, failing.record)
-        self.node.fail(self._doing, error, None)
+                self.node.fail(self.doing, failing.error, failing.record, self.origin_at(first + failing.row))
+        self.node.fail(self.doing, error, None)
 
-    def _tolerant(self, batch: pa.RecordBatch) -> None:
-        """Handle a batch; if the handler raises, each half of it, down to the rows that are to blame.
+    def _tolerant(self, batch: pa.RecordBatch, first: int) -> None:
+        """Handle a batch, from row `first` of the one at hand on; if the handler raises, each half, down to the rows to blame.
 
         What a try that raised has emitted and kept in its WindowState is undone; of a single row, what it emitted stays, as in
         the record form.
@@ -171,20 +221,21 @@ class Inlet:
         kept = self.node.kept()
         self.node.hold()
         try:
-            self.handler(batch)
+            if (returned := self.handler(batch)) is not None:
+                self._returned = returned
         except (Exception, SystemExit) as error:  # noqa: BLE001  # user code may raise anything
             self._refuse_other_columns(batch)
             self.node.release(keep=batch.num_rows == 1)
             if isinstance(error, SystemExit) or is_fatal(error):
-                self._fail(batch, error)
+                self._fail(batch, error, first)
             if batch.num_rows == 1:
-                self.node.bad_record(self._doing, error, record_of(batch, self.type))
+                self.node.bad_record(self.doing, error, record_of(batch, self.type), self.origin_at(first))
                 self.node.collect()
                 return
             self.node.put_back(kept)
             half = batch.num_rows // 2
-            self._tolerant(batch.slice(0, half))
-            self._tolerant(batch.slice(half))
+            self._tolerant(batch.slice(0, half), first)
+            self._tolerant(batch.slice(half), first + half)
         except BaseException:
             self.node.release(keep=False)
             raise

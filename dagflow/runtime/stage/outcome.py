@@ -42,6 +42,28 @@ class TaskEndStats:
     stopped: str = ""
 
 
+@attrs.frozen
+class TimesByPurpose:
+    """The time of a task in seconds.
+
+    Attributes:
+        read: in the operator that gets its work items, and in loading states.
+        compute: in all other operators, and in the framework.
+        write: in operators that write files or stage for a store, and in storing files, states and its report.
+        wait: for the rows of exchanges, for room to send some, and for further work.
+    """
+
+    read: float = 0.0
+    compute: float = 0.0
+    write: float = 0.0
+    wait: float = 0.0
+
+    def plus(self, other: TimesByPurpose) -> TimesByPurpose:
+        """Return the sum of these and other times."""
+        pairs = zip(attrs.astuple(self), attrs.astuple(other), strict=True)
+        return TimesByPurpose(*(round(one + more, 4) for one, more in pairs))
+
+
 @attrs.frozen(kw_only=True)
 class TaskOutcome:
     """The outcome of a task for its runner: figures of an attempt, or why it failed. The results are in the task's report.
@@ -49,6 +71,8 @@ class TaskOutcome:
     `records_in`, `records`: what came to the head of its stage, and what that passed on. `parts`: how many parts of items it has
     read, if parts can move, and `end_stats`: figures of that; `counters`: of what its work items went to; `has_left`:
     a further job must read the rest of its parts. `is_retry`: the runner had begun the task before.
+
+    `stage`, `partition`: of the task. `times`: its time by purpose; `operators`: the figures of its operators by name.
     """
 
     task: str
@@ -63,3 +87,7 @@ class TaskOutcome:
     end_stats: TaskEndStats | None = None
     has_left: bool = False
     is_retry: bool = False
+    stage: str = ""
+    partition: int = 0
+    times: TimesByPurpose = attrs.field(factory=TimesByPurpose)
+    operators: dict[str, dict[str, float]] = attrs.field(factory=dict)

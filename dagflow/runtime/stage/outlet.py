@@ -11,6 +11,7 @@ from dagflow.model.errors.running import WrongRecordType
 from dagflow.model.operator.context import OperatorContext
 from dagflow.model.types.forms import to_records
 from dagflow.runtime.stage.failure import Abort, emitting_frames
+from dagflow.runtime.stage.task_time import TaskTime
 from dagflow.runtime.stage.unchanged import Unchanged
 
 if TYPE_CHECKING:
@@ -38,9 +39,13 @@ class Steps:
     """Hands chunks to inlets, and what their operators emit to the inlets behind them, depth first.
 
     What is still to be done is on a stack of its own, not on Python's: a chain of operators may have any length.
+
+    Attributes:
+        time: of the task.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, time: TaskTime) -> None:
+        self.time = time
         self._nested = 0
 
     @property
@@ -52,6 +57,7 @@ class Steps:
         """Take steps, and all those that follow from them."""
         stack = [steps]
         self._nested += 1
+        before = self.time.charge(self.time.own)  # operators charge what they do themselves
         try:
             while stack:
                 for inlet, chunk in stack[-1]:
@@ -61,6 +67,7 @@ class Steps:
                     stack.pop()
         finally:
             self._nested -= 1
+            self.time.charge(before)
 
 
 class EmittingNode(Protocol):
@@ -72,6 +79,8 @@ class EmittingNode(Protocol):
     waiting: list[tuple[Outlet, Any]]
     unchanged: Unchanged | None
     is_open: bool
+    handed_on: Any
+    emits_nowhere: bool
 
     def hand_on(self) -> None:
         """Hand on what is waiting."""
@@ -101,6 +110,7 @@ class Outlet:
         self._check = check
         self._unchanged = node.unchanged
         self.tap: Tap | None = None
+        self.takes_mixed_batches = False
         self.emit = self._make_emit() if check is None and self._unchanged is None else self._checked_emit
 
     def _make_emit(self) -> Callable[[Any], None]:
@@ -162,7 +172,9 @@ class Outlet:
         if self._unchanged is not None:
             self._unchanged.emitted(self.port, batch)
         self._pass(batch.num_rows, batch)
+        self.node.handed_on = batch
         self.node.hand_on()
+        self.node.handed_on = None
 
     def flush(self) -> None:
         """Hand on what has been collected."""
@@ -227,6 +239,7 @@ class Unconnected:
         """See `OutputPort.emit` and `emit_batch`."""
         if not self.node.is_open:
             raise self.node.not_open(self.port)
+        self.node.emits_nowhere = True
 
     def emit_all(self, records: Iterable[Any]) -> None:
         """See `OutputPort.emit_all`: what makes the records runs all the same, as with a stream."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
+from dagflow.logs import WorkerLogs
 from dagflow.model.operator.base import Operator
 from dagflow.model.operator.context import EventTime
 from dagflow.model.operator.ports import BATCH, RECORD
@@ -130,6 +131,10 @@ class RunOptions:
         durable: files and reports are synced to disk.
         checked: every emitted record is checked against its port's type.
         enforce_immutability: records must stay as they are once they were received or emitted.
+        run: the id of the launch, for log records.
+        application: the identity of the application on its run folder; empty where there is none.
+        staging_folder: the folder in the run folder where sinks may stage files; empty where there is none.
+        logs: the logging of the launch, for workers without any of their own.
     """
 
     slots: int = 1
@@ -138,6 +143,10 @@ class RunOptions:
     durable: bool = True
     checked: bool = False
     enforce_immutability: bool = False
+    run: str | None = None
+    application: str = ""
+    staging_folder: str = ""
+    logs: WorkerLogs = attrs.field(factory=WorkerLogs)
 
 
 @attrs.frozen(kw_only=True)

@@ -103,8 +103,10 @@ class _Attempt:
     def abandon(self) -> None:
         """Close without finishing."""
         if self._writer is not None:
-            with contextlib.suppress(OSError):  # on a full disk, what is left in the buffer cannot be written now either
-                self._writer.close()
+            # On a full disk, what is left in the buffer cannot be written now either. Drivers raise errors of their own. None of
+            # them may replace the error for which the attempt ends.
+            with contextlib.suppress(Exception):
+                self._system.abandon(self._writer)
 
 
 def place(folder: str, base: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dagflow.model.graph.dag import PortName
@@ -13,7 +13,7 @@ from dagflow.model.operator.dataframes import INPUT, OUTPUT, DataFrameOperator
 from dagflow.model.operator.ports import BATCH, RECORD, InputPort, combiners_of
 from dagflow.model.types.forms import schema_of
 from dagflow.model.types.keys import key_of
-from dagflow.plan.plan import DATAFRAME, Exchange, Plan
+from dagflow.planning.plan import DATAFRAME, Exchange, Plan
 from dagflow.runtime.exchange.dataframes import TransformOutput, columns_of_port
 from dagflow.runtime.stage.program import Combiner, OutputPlan, PortPlan, Program, ProgramOperator, SendPlan, SourcePlan
 from dagflow.runtime.task.errors import NotPicklable
@@ -28,6 +28,12 @@ class WorkItems(Operator):
     def collect(self, item: Any) -> None:
         """Keep an item."""
         self.__dict__.setdefault("collected", []).append(item)
+
+    @property
+    def pending(self) -> Sequence[Any]:
+        """The records collected since the last call of `take`."""
+        items: Sequence[Any] = self.__dict__.get("collected", ())
+        return items
 
     def take(self) -> list[Any]:
         """Take the records collected since the last call."""

@@ -9,20 +9,24 @@ import gc
 import pickle
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import attrs
 
+from dagflow.logs import within
 from dagflow.runtime.exchange.channels import TaskChannels
+from dagflow.runtime.live.task import LiveTask
 from dagflow.runtime.rebalancing.forms import open_work
 from dagflow.runtime.rebalancing.ownership_log import AttemptFenced
-from dagflow.runtime.run_folder.reports import TaskReport
+from dagflow.runtime.run_folder.reports import OperatorFigures, TaskReport
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.stage.errors import OperatorFailed
 from dagflow.runtime.stage.failure import describe
-from dagflow.runtime.stage.outcome import TaskOutcome
+from dagflow.runtime.stage.node import operator_at_work
+from dagflow.runtime.stage.outcome import TaskOutcome, TimesByPurpose
 from dagflow.runtime.stage.program import TaskSpec
+from dagflow.runtime.stage.task_time import TaskTime
 from dagflow.runtime.task.attempt_files import AttemptFiles
 from dagflow.runtime.task.crash_marker import open_crash_marker
 from dagflow.runtime.task.flow import Flow, failure_of, run_flow
@@ -42,11 +46,16 @@ def execute(
     `attempt` is a name that no other attempt of any task has within this epoch. `again`: the runner has tried the task before.
     `channels`: the rows of exchanges.
     """
-    started = time.time()
+    started, task_time = time.time(), TaskTime()
     files = AttemptFiles(spec.window, spec.epoch, f"{spec.name}-{attempt}", spec.options.durable, spec.options.base)
     crash_marker = open_crash_marker(log, spec) if again or spec.trace_crash else None
     try:
-        with open_work(spec, log, attempt, again) as work, few_collections():
+        with (
+            logging_in(spec),
+            open_work(spec, log, attempt, again) as work,
+            few_collections(),
+            LiveTask(spec, log, attempt, task_time) as live,
+        ):
             if work.previous_report is not None:  # an earlier attempt has done it all
                 report = work.previous_report
                 if channels is not None:  # but what it sent is lost, or Spark would not ask again
@@ -55,9 +64,19 @@ def execute(
             else:
                 states = TaskStates(log.store, spec.options.durable, spec.window, spec.partition, spec.keys, spec.start, MAPS)
                 flow = run_flow(
-                    program, spec, files, states=states, crash_marker=crash_marker, work=work, channels=channels, stages=True
+                    program,
+                    spec,
+                    files,
+                    states=states,
+                    crash_marker=crash_marker,
+                    work=work,
+                    channels=channels,
+                    stages=True,
+                    time=task_time,
+                    live=live,
                 )
-                report = work.publish(_report(flow, spec, files, states=states.save(), parts=work.parts()))
+                with task_time.charging(task_time.storing):
+                    report = work.publish(_report(flow, spec, files, states=states.save(), parts=work.parts()))
     except BaseException as error:
         files.abandon()
         if isinstance(error, AttemptFenced):
@@ -82,7 +101,36 @@ def execute(
         end_stats=work.end_stats(),
         has_left=work.has_left(report),
         is_retry=again,
+        stage=spec.stage,
+        partition=spec.partition,
+        times=_times(task_time, report, work.operators if spec.layout.level == 0 else ()),
+        operators={name: _figures(figures) for name, figures in report.operators.items()},
     )
+
+
+def _times(time: TaskTime, report: TaskReport, readers: Collection[str]) -> TimesByPurpose:
+    """Return the time of a task by purpose. `readers`: the operators that got its work items."""
+    writers = {file.operator for file in report.files} | set(report.staged)
+    total = time.total()
+    read = time.loading.seconds + sum(report.operators[name].seconds for name in readers if name in report.operators)
+    write = time.storing.seconds + sum(report.operators[name].seconds for name in writers - set(readers))
+    wait = time.waiting.seconds
+    compute = max(0.0, total - read - write - wait)
+    return TimesByPurpose(read=round(read, 4), compute=round(compute, 4), write=round(write, 4), wait=round(wait, 4))
+
+
+def _figures(figures: OperatorFigures) -> dict[str, float]:
+    return {
+        "records_in": figures.records_in,
+        "records_out": figures.records_out,
+        "errors": figures.errors,
+        "seconds": round(figures.seconds, 4),
+    }
+
+
+def logging_in(spec: TaskSpec) -> contextlib.AbstractContextManager[None]:
+    """Log from a task while this lasts."""
+    return within(run=spec.options.run, window=spec.window, task=spec.name, operator=None, at_work=operator_at_work)
 
 
 def outcome_bytes(outcome: TaskOutcome) -> bytes:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import pickle
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, get_origin
 
 from dagflow.errors import DagflowError
+from dagflow.errors.frames import is_ours
 from dagflow.model.operator.context import (
     Clock,
     Cursor,
@@ -23,19 +25,22 @@ from dagflow.model.operator.ports import BATCH, RECORD, STREAM, handlers_of, out
 from dagflow.model.operator.sink import Sink
 from dagflow.model.operator.state import freeze, renew, thaw
 from dagflow.model.types.plain_data import decode, encode
+from dagflow.model.types.records import ReaderRecord
 from dagflow.model.types.typecheck import type_check
 from dagflow.runtime.exchange.channels import TaskChannels, nothing_sent
 from dagflow.runtime.exchange.rows import Row, batch_of, records_of
 from dagflow.runtime.exchange.sender import Sender
+from dagflow.runtime.live.task import LiveTask
 from dagflow.runtime.rebalancing.task_work import TaskWork
 from dagflow.runtime.run_folder.reports import ExchangeFigures, OperatorFigures
 from dagflow.runtime.stage.errors import OperatorFailed
-from dagflow.runtime.stage.failure import Abort, describe
+from dagflow.runtime.stage.failure import Abort, abort, describe
 from dagflow.runtime.stage.inlet import Inlet
 from dagflow.runtime.stage.node import Node
 from dagflow.runtime.stage.outlet import Outlet, Steps, StreamEnd, Tap, Unconnected
 from dagflow.runtime.stage.parts import Part, narrowed
-from dagflow.runtime.stage.program import Program, ProgramOperator, SendPlan, TaskSpec
+from dagflow.runtime.stage.program import OutputPlan, Program, ProgramOperator, SendPlan, TaskSpec
+from dagflow.runtime.stage.task_time import TaskTime
 from dagflow.runtime.stage.unchanged import Unchanged
 from dagflow.runtime.task.crash_marker import CrashMarker
 from dagflow.state.task_states import MergeFailed, TaskStates
@@ -52,14 +57,16 @@ class Flow:
         clock: Clock | None = None,
         work: TaskWork | None = None,
         send: Callable[[Row], None] = nothing_sent,
+        time: TaskTime | None = None,
     ) -> None:
         self.spec = spec
-        self._send = send
+        self.time = time or TaskTime()
+        self._send_row = send
         self._receives = program.receives
         self.senders: dict[str, list[Sender]] = {}
         self._types = {(o.name, port): p.type for o in program.operators for port, p in o.inputs.items()}
         self.cursor = Cursor()
-        steps = Steps()
+        steps = Steps(self.time)
         self.nodes: dict[str, Node] = {}
         for plan in program.operators:
             context = OperatorContext(
@@ -69,6 +76,8 @@ class Flow:
                 window=spec.window,
                 slots=spec.options.slots,
                 continuous=spec.options.continuous,
+                application=spec.options.application,
+                staging_folder=spec.options.staging_folder,
                 clock=clock or SystemClock(),
                 agreed=spec.facts.agreed.get(plan.name),
                 event_time=spec.facts.event_times.get(plan.name, EventTime()),
@@ -76,6 +85,7 @@ class Flow:
             )
             node = self.nodes[plan.name] = Node(plan, context, spec.window, steps)
             context.services.on_bad_record = functools.partial(node.bad_record, "reading")
+            context.services.on_reject = node.reject
             context.services.on_flush = node.flush
             if spec.options.enforce_immutability:
                 node.unchanged = Unchanged(plan.name)
@@ -83,6 +93,10 @@ class Flow:
             self._connect(plan, [each for each in program.sends if each.source[0] == plan.name])
         self._entered: list[Node] = []
         self.staged: dict[str, Any] = {}
+
+    def _send(self, row: Row) -> None:
+        with self.time.charging(self.time.waiting):
+            self._send_row(row)
 
     def _connect(self, plan: ProgramOperator, sends: Sequence[SendPlan]) -> None:
         node = self.nodes[plan.name]
@@ -105,24 +119,38 @@ class Flow:
                 outlet = node.outlets[port] = Outlet(node, port, out.type, sinks, check)
                 bound.emit, bound.emit_all, bound.emit_batch = outlet.emit, outlet.emit_all, outlet.emit_batch
                 bound.wants_batches = out.wants_batches
+                outlet.takes_mixed_batches = bound.takes_mixed_batches = not senders and self._takes_mixed_batches(out)
             else:
                 nowhere = Unconnected(node, port)
                 bound.emit, bound.emit_all, bound.emit_batch = nowhere.emit, nowhere.emit_all, nowhere.emit
             bound.is_connected = out is not None
+
+    def _takes_mixed_batches(self, out: OutputPlan) -> bool:
+        """Return whether each row that leaves by a port names its block, here and wherever it goes in this task."""
+        if not out.wants_batches or (get_origin(out.type) or out.type) is not ReaderRecord:
+            return False
+        nodes = [self.nodes[name] for name, _ in out.sinks]
+        inlets = [node.inlets[port] for node, (_, port) in zip(nodes, out.sinks, strict=True)]
+        return all(inlet.form == BATCH for inlet in inlets) and all(
+            outlet.takes_mixed_batches for node in nodes for outlet in node.outlets.values()
+        )
 
     def __enter__(self) -> Flow:
         try:
             for node in self.nodes.values():
                 self._entered.append(node)
                 try:
-                    node.operator.setup(node.context)
-                except Exception as error:  # noqa: BLE001  # user code may raise anything
+                    with self.time.charging(node.account):
+                        node.operator.setup(node.context)
+                except (Exception, SystemExit) as error:  # noqa: BLE001  # user code may raise anything
                     node.fail("setup()", error, None)
                 node.refuse_pending()
                 node.outside = "a method that was called between windows"
                 freeze(node.operator)
-        except BaseException:
+        except BaseException as error:
             self._leave(failing=True)
+            if (failure := _abort_of(error)) is not None:
+                raise failure from error
             raise
         return self
 
@@ -156,10 +184,11 @@ class Flow:
                 node.unchanged.begin(window)
         for node in reversed(self.nodes.values()):
             try:
-                node.operator.begin_window(window)
+                with self.time.charging(node.account):
+                    node.operator.begin_window(window)
             except Abort:
                 raise
-            except Exception as error:  # noqa: BLE001  # user code may raise anything
+            except (Exception, SystemExit) as error:  # noqa: BLE001  # user code may raise anything
                 node.fail("begin_window()", error, None)
             if node.unchanged is not None:
                 node.unchanged.check("begin_window()")
@@ -193,26 +222,34 @@ class Flow:
 
     def deliver_rows(self, rows: Iterable[Row]) -> None:
         """Hand over what arrives over exchanges."""
-        for row in rows:
+        for row in self.time.during(self.time.waiting, rows):
             self.cursor.sender = self.spec.sender(row.src)
             operator, port = self._receives[row.tag >> 1]
-            inlet = self.nodes[operator].inlets[port]
-            inlet.take(records_of(row.blob) if row.tag & 1 else batch_of(row.blob))
+            node = self.nodes[operator]
+            with self.time.charging(node.account):
+                records = records_of(row.blob) if row.tag & 1 else batch_of(row.blob)
+            node.inlets[port].take(records)
         self.cursor.sender = None
 
     @contextlib.contextmanager
     def window(self, number: int) -> Iterator[None]:
         """Begin a window, and end it when all is delivered. After an exception it is left open: the task has failed."""
-        self._begin_window(number)
-        yield
-        self.cursor.move(None, None)
-        self._end_window()
+        try:
+            self._begin_window(number)
+            yield
+            self.cursor.move(None, None)
+            self._end_window()
+        except BaseException as error:
+            if (failure := _abort_of(error)) is not None:
+                raise failure from error
+            raise
 
     def tap(self, *, emitted: Mapping[str, Tap], received: Mapping[str, Tap]) -> None:
         """Listen to the chunks that operators emit, and to those that they receive; both by operator."""
         for name, tap in emitted.items():
-            for outlet in self.nodes[name].outlets.values():
+            for port, outlet in self.nodes[name].outlets.items():
                 outlet.tap = tap
+                getattr(self.nodes[name].operator, port).takes_mixed_batches = False  # a tap hears of each item by itself
         for name, tap in received.items():
             for inlet in self.nodes[name].inlets.values():
                 inlet.tap = tap
@@ -222,9 +259,12 @@ class Flow:
         for node in self.nodes.values():
             node.call("end_window")
             node.flush()
-            for sender in self.senders.get(node.name, ()):
-                sender.finish()
+            with self.time.charging(node.account):
+                for sender in self.senders.get(node.name, ()):
+                    sender.finish()
             node.flush()
+            for inlet in node.inlets.values():
+                inlet.refuse_returned()
         for node in self.nodes.values():
             node.is_open = False
 
@@ -263,22 +303,29 @@ def run_flow(
     work: TaskWork | None = None,
     channels: TaskChannels | None = None,
     stages: bool = False,
+    time: TaskTime | None = None,
+    live: LiveTask | None = None,
 ) -> Flow:
     """Run one task from setup to teardown, and return its flow, which holds the figures. Raises Abort.
 
     `states`: of its operators; `crash_marker`: the file that names the next record; `work`: the items, if
-    other tasks may read parts of them; `channels`: the rows of exchanges; `stages`: sinks may write to their stores.
+    other tasks may read parts of them; `channels`: the rows of exchanges; `stages`: sinks may write to their stores;
+    `time`: that of the task; `live`: shows others how far it is.
     """
     program: Program = pickle.loads(program_bytes)  # made by this launch, handed over in memory or by Spark
     channels = channels or TaskChannels()
-    flow = Flow(program, spec, files, clock, work, channels.send)
+    flow = Flow(program, spec, files, clock, work, channels.send, time)
+    time = flow.time
+    if live is not None:
+        live.watch(flow)
     flow.cursor.crash_marker = crash_marker
     if states is not None:
-        flow.restore(states)
+        with time.charging(time.loading):
+            flow.restore(states)
     with flow:
         with flow.window(spec.window):
             if work is not None:
-                for item, value, part in work.items(flow):
+                for item, value, part in time.during(time.waiting, work.items(flow)):
                     flow.deliver_item(item, value, part)
             else:
                 for item, part in spec.work.with_parts():
@@ -288,8 +335,38 @@ def run_flow(
         if stages:
             flow.stage()
         if states is not None:
-            states.capture()
+            with time.charging(time.storing):
+                states.capture()
     return flow
+
+
+_CALLS = {"__enter__": "setup()", "_begin_window": "begin_window()"}
+"""The methods of operators that a flow calls, by the method of the flow that does."""
+
+
+def _abort_of(error: BaseException) -> Abort | None:
+    """Return an Abort that names the operator whose code raised what is not an `Exception`, such as asyncio's CancelledError.
+
+    None for all other exceptions, and for those that dagflow itself raised, as signals.
+    """
+    if isinstance(error, (Exception, KeyboardInterrupt, SystemExit, GeneratorExit, Abort)):
+        return None
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if is_ours(frames[-1].f_code.co_filename):
+        return None
+    for frame in reversed(frames):
+        here = frame.f_locals
+        owner = here.get("self")
+        if isinstance(owner, Inlet):
+            node, doing = owner.node, owner.doing
+        elif isinstance(owner, Node) and "doing" in here:
+            node, doing = owner, f"{here['doing']}()"
+        elif isinstance(owner, Flow) and (method := _CALLS.get(frame.f_code.co_name)):
+            node, doing = here["node"], method
+        else:
+            continue
+        return abort(node.name, node.window, doing, error, here.get("record"), node.context.services.cursor)
+    return None
 
 
 def failure_of(error: BaseException) -> DagflowError:

@@ -4,25 +4,41 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from dagflow.ledger import LedgerEntry
+from dagflow.logs import within
 from dagflow.model.operator.base import Operator
 from dagflow.model.operator.context import Cursor
+from dagflow.model.operator.protocols import RejectLimit
 from dagflow.model.operator.sink import PublishesWindows, Sink, StagedWindow
+from dagflow.planning.partial_aggregation import PARTIAL
+from dagflow.runtime.events import Event, Warned
 from dagflow.runtime.rebalancing.forms import collect
+from dagflow.runtime.run_folder.errors import ExpectationResult
 from dagflow.runtime.run_folder.files import named
-from dagflow.runtime.run_folder.reports import StagedFile, Steal, TaskReport, summed, summed_exchanges
+from dagflow.runtime.run_folder.layout import swept_after
+from dagflow.runtime.run_folder.reports import (
+    SAMPLES,
+    ExchangeFigures,
+    OperatorFigures,
+    StagedFile,
+    Steal,
+    TaskReport,
+    summed,
+    summed_exchanges,
+)
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
+from dagflow.runtime.run_report import RunReport
 from dagflow.runtime.stage.failure import abort
 from dagflow.runtime.stage.parts import Part, part_of, uncovered
 from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.windows.datasets import Datasets
-from dagflow.runtime.windows.directories import Directories, sweep_staging
-from dagflow.runtime.windows.errors import WindowIncomplete
+from dagflow.runtime.windows.directories import Directories, sweep_staging, sweep_uploads
+from dagflow.runtime.windows.errors import ExpectationFailed, WindowIncomplete
 from dagflow.runtime.windows.event_time import latest
 from dagflow.state import PartitionStates, task_states
 from dagflow.state.references import states_after
@@ -40,10 +56,15 @@ def decide(
     durable: bool = True,
     before: PartitionStates | None = None,
     last: Decision | None = None,
+    limits: Mapping[str, Sequence[RejectLimit]] | None = None,
+    replacing: Collection[str] = (),
 ) -> Decision:
-    """Check that the reports cover the plan exactly, and publish the decision: the commit. Raises WindowIncomplete.
+    """Check that the reports cover the plan exactly, and publish the decision: the commit.
 
-    `before`: the states of partitions after the last decision, which is `last`.
+    `before`: the states of partitions after the last decision, which is `last`; `limits`: of rejected records, by operator;
+    `replacing`: the operators whose files replace those of earlier windows.
+
+    Raises WindowIncomplete, and ExpectationFailed if more records were rejected than a limit allows.
     """
     tasks = tuple(tasks)
     done, steals = reports_of(log, plan, tasks)
@@ -52,7 +73,10 @@ def decide(
     for report in reports:
         for name, lines in report.notes.items():
             notes.setdefault(name, []).extend(lines)
-    files = named(plan.window, reports)
+    operators = summed(report.operators for report in reports)
+    exchanges = summed_exchanges(report.exchanges for report in done)
+    expectations = verdicts(plan.window, limits or {}, operators, exchanges)
+    files = named(plan.window, reports, replacing)
     if durable:
         for folder in {file.attempt.rpartition("/")[0] for file in files}:
             above = folder.rpartition("/")[0]
@@ -65,7 +89,7 @@ def decide(
             window=plan.window,
             round=round,
             files=files,
-            operators=summed(report.operators for report in reports),
+            operators=operators,
             notes=notes,
             states=plan.states,
             partition_states=states_after(before or {}, [report.states for report in reports[1:]]),
@@ -77,10 +101,62 @@ def decide(
             parts=moved_parts(tasks, done),
             steals=steals,
             event_times=latest({} if last is None else last.event_times, *(report.event_times for report in done)),
-            exchanges=summed_exchanges(report.exchanges for report in done),
+            exchanges=exchanges,
             staged=_staged(reports),
+            expectations=expectations,
         )
     )
+
+
+def verdicts(
+    window: int,
+    limits: Mapping[str, Sequence[RejectLimit]],
+    figures: Mapping[str, OperatorFigures],
+    exchanges: Mapping[str, ExchangeFigures],
+) -> list[ExpectationResult]:
+    """Compare the rejected records of a window with the limits of their operators. Raises ExpectationFailed for a breach."""
+    results: list[ExpectationResult] = []
+    failed: list[tuple[ExpectationResult, RejectLimit]] = []
+    samples: dict[str, tuple[str, ...]] = {}
+    for operator, each in limits.items():
+        rejected, records, shown = _rejects(operator, figures, exchanges)
+        samples[operator] = tuple(shown)
+        for limit in each:
+            is_breached = limit.is_breached(rejected, records)
+            results.append(
+                ExpectationResult(
+                    operator=operator,
+                    name=limit.name,
+                    records=records,
+                    rejected=rejected,
+                    max_share=limit.max_share,
+                    max_count=limit.max_count,
+                    status="ok" if not is_breached else "warned" if limit.on_breach == "warn" else "failed",
+                )
+            )
+            if results[-1].status == "failed":
+                failed.append((results[-1], limit))
+    if failed:
+        raise ExpectationFailed(window, tuple(result for result, _ in failed), samples, failed[0][1].property)
+    return results
+
+
+def _rejects(
+    operator: str, figures: Mapping[str, OperatorFigures], exchanges: Mapping[str, ExchangeFigures]
+) -> tuple[int, int, list[str]]:
+    """Return how many records an operator has rejected in a window, of how many, and samples of them.
+
+    Records that were combined before they came to it count one by one. A reader's records count, not its items.
+    """
+    own = figures.get(operator, OperatorFigures())
+    partial = figures.get(f"{operator}.{PARTIAL}", OperatorFigures())
+    rejected = own.errors + partial.errors
+    if "records" in own.counters:
+        records = own.counters["records"] + own.counters.get("dropped", 0) + rejected
+    else:
+        combined = sum(each.before - each.records for port, each in exchanges.items() if port.rpartition(".")[0] == operator)
+        records = own.records_in + combined + partial.records_in - partial.records_out
+    return rejected, max(records, rejected), (partial.samples + own.samples)[:SAMPLES]
 
 
 def _staged(reports: Iterable[TaskReport]) -> dict[str, list[Any]]:
@@ -122,7 +198,7 @@ def roll_forward(
         if datasets is not None:  # a try begins with all ledgers anew, and finds what those before it have appended
             entries.update(datasets.follow(decision, log.decision_hash(window), again or next(tries) > 0))
 
-    files = Directories(durable, again) if datasets is None else Directories(durable, again, datasets.has_window)
+    files = Directories(durable, again, datasets)
     application = "" if datasets is None else datasets.app_id
     sinks: list[tuple[str, PublishesWindows, StagedWindow]] = [
         ("giving its files their final names", files, StagedWindow(application, window, tuple(decision.files)))
@@ -130,7 +206,8 @@ def roll_forward(
     for name, operator in operators.items():
         if isinstance(operator, Sink):
             staged = tuple(decision.staged.get(name, ()))
-            sinks.append((f"publishing it to {name!r}", _Guarded(name, operator), StagedWindow(application, window, staged)))
+            staged_window = StagedWindow(application, window, staged, name)
+            sinks.append((f"publishing it to {name!r}", _Guarded(name, operator), staged_window))
     for doing, sink, staged_window in sinks:
         retry(window, doing, functools.partial(_publish, sink, staged_window, again))
     retry(window, "appending its ledger entries", append)
@@ -167,7 +244,8 @@ class _Guarded:
 
     def _call(self, method: Callable[[StagedWindow], Any], window: StagedWindow) -> Any:
         try:
-            return method(window)
+            with within(operator=self.name, window=window.number):
+                return method(window)
         except Exception as error:
             if is_transient(error):
                 raise
@@ -177,7 +255,8 @@ class _Guarded:
 def _tell(operator: str, window: int, doing: str, call: Callable[[], None]) -> None:
     """Call an operator's own code. Raises Abort; a closed pipe of our output is not a failure of the operator."""
     try:
-        call()
+        with within(operator=operator, window=window):
+            call()
     except BrokenPipeError:
         raise
     except Exception as error:
@@ -189,15 +268,27 @@ def _once(window: int, doing: str, action: Callable[[], Any]) -> Any:
 
 
 def _finish(log: WindowLog, decision: Decision) -> None:
-    task_states.sweep(log.unsynced, decision.window, decision.partition_states)
+    windows = swept_after(log.unsynced.url, decision.window)
+    task_states.sweep(log.unsynced, decision.window, decision.partition_states, lists=bool(windows))
     log.done(decision.window)
-    log.forget({decision.window - 1})  # so the folder of reports never becomes empty, and is not removed and made again
+    log.forget(windows)  # not of this one: so the folder of reports never becomes empty, and is not removed and made again
 
 
-def sweep(log: WindowLog, windows: Collection[int], folders: Iterable[str]) -> None:
-    """Remove reports and attempt files of finished windows, including those that zombie attempts have left since."""
+def sweep(log: WindowLog, windows: Collection[int], folders: Collection[str]) -> str | None:
+    """Remove reports and attempt files of finished windows, including those that zombie attempts have left since.
+
+    Return a warning where a store does not let unfinished uploads be removed.
+    """
     log.forget(windows)
     sweep_staging(folders, windows)
+    return sweep_uploads(folders, windows)
+
+
+def sweep_done(log: WindowLog, done: Sequence[int], report: RunReport, send: Callable[[Event], None]) -> None:
+    """Do what `sweep` does for all windows that are done. Its warning is sent once in a launch."""
+    warning = sweep(log, range(done[-1] + 1 if done else 0), report.outputs)  # marks of old windows are not kept
+    if warning is not None and warning not in report.warnings:
+        send(Warned(text=warning))
 
 
 def reports_of(log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec]) -> tuple[list[TaskReport], list[Steal]]:

@@ -11,7 +11,7 @@ from dagflow.config.values.conversion import holds_secret
 from dagflow.config.values.hints import field_hint
 from dagflow.errors.shown import HIDDEN, sounds_secret, without_secrets
 from dagflow.model.operator.base import fields_of
-from dagflow.plan.plan import Plan
+from dagflow.planning.plan import Plan
 from dagflow.runtime.run_folder.window_log import WindowPlan
 from dagflow.storage.records.errors import PlanMismatch
 
@@ -29,7 +29,7 @@ def shape(plan: Plan) -> dict[str, str]:
 
 
 ADDED = "added stream "
-"""How the streams that the planner has added begin in the shape of a window that was planned."""
+"""The beginning of streams that the planner has added, in the shape of a window that was planned."""
 
 
 def added(plan: Plan) -> dict[str, str]:
@@ -40,7 +40,7 @@ def added(plan: Plan) -> dict[str, str]:
 
 
 FUNCTION = "a function"
-"""What is known of a function: not whether it is the same one."""
+"""All that is known of a function: not if it is the same one."""
 
 
 def properties(plan: Plan) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import attrs
@@ -30,22 +30,26 @@ from dagflow.ledger import (
 )
 from dagflow.ledger.codec import canonical
 from dagflow.ledger.columns import is_widened
-from dagflow.ledger.errors import LedgerCut, LedgerDamaged, WindowPassed
+from dagflow.ledger.errors import HeadMoved, LedgerCut, LedgerDamaged, WindowPassed
+from dagflow.ledger.snapshots import sweep_snapshots
 from dagflow.model.operator.base import Operator
-from dagflow.model.operator.protocols import EmitsItems
+from dagflow.model.operator.protocols import EmitsItems, NamesPosition
 from dagflow.model.types.forms import schema_of
 from dagflow.model.types.plain_data import decode
-from dagflow.plan.late_columns import late_columns
-from dagflow.plan.plan import Plan
+from dagflow.planning.late_columns import late_columns
+from dagflow.planning.plan import Plan
 from dagflow.runtime.run_folder.layout import record_name
+from dagflow.runtime.run_folder.progress import RunProgress, progress_of
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog
 from dagflow.runtime.windows.compatibility import shape
-from dagflow.runtime.windows.errors import DatasetTwice, SchemasDiffer
-from dagflow.storage import absolute, hash_bytes
+from dagflow.runtime.windows.errors import DatasetTwice, ModesDiffer, SchemasDiffer
+from dagflow.storage import absolute, explained, hash_bytes, is_object_store
 from dagflow.storage.records.errors import PlanMismatch
 
 SOURCE = "dagflow/window"
 """The kind of the sources of root datasets: `value` is the last window in which the input operator had something."""
+POSITION = "dagflow/position"
+"""The kind of sources that name their position (`NamesPosition`): `value` is that, after the window."""
 
 
 @runtime_checkable
@@ -66,6 +70,7 @@ class OutputDataset:
     Attributes:
         folder: the output folder.
         schema: of its rows.
+        kept_snapshots: how many replaced snapshots are kept, where windows replace the rows of those before; None: they add rows.
         late: the sink whose columns are known only once readers have agreed on them; None: `schema` is all.
         inputs: the input operators that lead to its sinks, in the order of the DAG.
         datasets: of these, those that read datasets, and the ids of these, None where there is no dataset yet; a dataset whose
@@ -77,6 +82,7 @@ class OutputDataset:
     inputs: tuple[str, ...]
     datasets: Mapping[str, str | None] = attrs.field(factory=dict)
     late: str | None = None
+    kept_snapshots: int | None = None
 
     @property
     def kind(self) -> str:
@@ -85,7 +91,7 @@ class OutputDataset:
 
 
 def datasets_of(plan: Plan) -> Iterator[OutputDataset]:
-    """Return the datasets that an application writes. Raises SchemasDiffer if sinks of one folder write different schemas."""
+    """Return the datasets that an application writes. Raises SchemasDiffer, ModesDiffer if sinks of one folder do not agree."""
     sinks: dict[str, list[str]] = {}
     for name, node in plan.dag.nodes.items():
         for folder in node.operator.output_folders():
@@ -96,6 +102,10 @@ def datasets_of(plan: Plan) -> Iterator[OutputDataset]:
         for name, schema in schemas.items():
             if schema != first:
                 raise SchemasDiffer(folder=folder, first=names[0], second=name, one=_told(first), other=_told(schema))
+        kept = {name: plan.dag.nodes[name].operator.kept_snapshots() for name in names}
+        for name in names:
+            if kept[name] != kept[names[0]]:
+                raise ModesDiffer(folder=folder, first=names[0], second=name)
         above = set(names)
         for name in reversed(list(plan.dag.nodes)):  # downstream first
             if name in above:
@@ -105,7 +115,7 @@ def datasets_of(plan: Plan) -> Iterator[OutputDataset]:
         ids = {name: operator.dataset_id() for name, operator in operators.items() if isinstance(operator, ReadsDataset)}
         _refuse_twice(folder, ids)
         late = names[0] if not first.schema and plan.dag.nodes[names[0]].operator.written_schema() is None else None
-        yield OutputDataset(folder=folder, schema=first, inputs=inputs, datasets=ids, late=late)
+        yield OutputDataset(folder=folder, schema=first, inputs=inputs, datasets=ids, late=late, kept_snapshots=kept[names[0]])
 
 
 def _refuse_twice(folder: str, ids: Mapping[str, str | None]) -> None:
@@ -142,26 +152,36 @@ class Datasets:
     Args:
         app_id: of the application on this run folder, the same over all launches.
         now: what time it is, in seconds since the epoch.
+        tried: the stores, by URL, that have passed their trial (`probe`) in this launch.
     """
 
-    def __init__(self, plan: Plan, app_id: str, durable: bool, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, plan: Plan, app_id: str, durable: bool, now: Callable[[], float] = time.time, tried: Collection[str] = ()
+    ) -> None:
         self._plan = plan
         self.app_id = self._app_id = app_id
         self._durable = durable
         self._now = now
+        self._tried = tried
         self._ledgers: dict[str, tuple[OutputDataset, Ledger]] = {}
 
-    def open(self, log: WindowLog | None = None) -> None:
+    def open(
+        self, log: WindowLog | None = None, check: Callable[[], None] = lambda: None, progress: RunProgress | None = None
+    ) -> None:
         """Begin the ledgers that are not there, and note what has changed of schema, sources and inputs.
 
-        `log`: knows what the ledgers must hold. Raises LedgerDamaged where they do not, PlanMismatch where they hold more,
+        `log`: knows what the ledgers must hold. `check` is called before a change, and may raise. `progress`: of the log, as it
+        is now.
+
+        Raises LedgerDamaged where they do not hold what they must, PlanMismatch where they hold more,
         LedgerTaken, LedgerRuleError for changes that a dataset cannot take, SchemasDiffer, StoreRefused.
         """
         for declared in datasets_of(self._plan):
+            ledger = Ledger.open(declared.folder, clock=self._now, durable=self._durable)
             if log is not None:
-                _compare(log, declared.folder, self._app_id)
-            ledger = Ledger.create(declared.folder, dataset_kind=declared.kind, clock=self._now, durable=self._durable)
-            head = ledger.refresh()
+                _compare(log, progress or progress_of(log), ledger, declared.folder, self._app_id)
+            ledger.begin(dataset_kind=declared.kind, tried=self._tried)
+            head = ledger.known_head()
             assert head is not None
             before = ledger.schema_at(head.seq)
             if declared.late is not None and before is not None:  # what was agreed on stays
@@ -169,6 +189,7 @@ class Datasets:
             else:
                 fed = declared
             if before != fed.schema:
+                check()
                 ledger.append(fed.schema)
             if fed.kind == DERIVATIVE:
                 ids = list(fed.datasets.values())
@@ -177,12 +198,14 @@ class Datasets:
                 now = ledger.transform_at(head.seq)
                 # what is not there at the moment may have been read before: it stays declared
                 if known and now != transform and (now is None or None not in ids):
+                    check()
                     ledger.append(transform)
             else:
                 for name in fed.inputs:
                     operator = self._plan.dag.nodes[name].operator
                     source = SetSource(name=name, spec=_spec(operator))
                     if ledger.source_at(head.seq, name) != source:
+                        check()
                         ledger.append(source)
             self._ledgers[fed.folder] = (fed, ledger)
 
@@ -195,13 +218,30 @@ class Datasets:
 
     def heads(self) -> dict[str, str]:
         """Return the newest entry of each ledger, by folder."""
-        return {folder: str(head) for folder, (_, ledger) in self._ledgers.items() if (head := ledger.head()) is not None}
+        heads = {folder: ledger.known_head() for folder, (_, ledger) in self._ledgers.items()}
+        return {folder: str(head.ref) for folder, head in heads.items() if head is not None}
 
     def has_window(self, folder: str, window: int) -> bool:
         """Return whether a ledger knows a window of the run, or a later one. Its folder is, or was, an output of the run."""
         known = self._ledgers.get(absolute(folder))
         ledger = known[1] if known is not None else Ledger.open(folder, durable=False)
         return ledger.resume().windows.get(self._app_id, -1) >= window
+
+    def is_replaced(self, folder: str) -> bool:
+        """Return whether windows have replaced the rows of a folder: its newest snapshot has a name."""
+        if absolute(folder) not in self._ledgers:
+            return False
+        ledger = self._ledgers[absolute(folder)][1]
+        head = ledger.known_head() if is_object_store(folder) else ledger.refresh()  # there, looking costs eight requests
+        return head is not None and head.carried.replaced is not None
+
+    def sweep_snapshots(self, folders: Iterable[str]) -> None:
+        """Remove the replaced snapshots that the sinks of some folders do not keep."""
+        for folder in folders:
+            known, ledger = self._ledgers.get(absolute(folder), (None, None))
+            if known is not None and ledger is not None and known.kept_snapshots is not None:
+                with explained(folder, "removing old snapshots"):
+                    sweep_snapshots(ledger, known.kept_snapshots)
 
     def follow(self, decision: Decision, checkpoint: str, again: bool = False) -> Iterator[tuple[str, LedgerEntry]]:
         """Append to every ledger that a decided window advanced, as often as it takes; return the folders and their entries.
@@ -210,21 +250,36 @@ class Datasets:
         `again`: it may have been done before. Raises LedgerError, StorageError.
         """
         for folder, (known, ledger) in list(self._ledgers.items()):
-            state = ledger.resume()
-            committed = state.windows.get(self._app_id, -1)
-            if again and committed > decision.window:
-                continue  # in order: what is not there of this window never was to be
-            fed = self._late(known, ledger, decision)
-            event = self._event(fed, ledger, state, decision)
-            if event is None or (committed < decision.window and not state.is_advanced_by(event)):
-                continue
+            # In an object store, the end that this launch has written is taken for the end, and files are there that it has just
+            # published: looking costs ten requests. Where that was wrong, the entry's name is taken.
+            looks = again or not is_object_store(folder)
             try:
-                entry = ledger.append(attrs.evolve(event, new_checkpoint=Checkpoint(hash=checkpoint)))
-            except WindowPassed:
-                if not again:
+                entry = self._append(known, ledger, decision, checkpoint, again, looks=looks)
+            except HeadMoved:
+                if looks:
                     raise
-                continue
-            yield folder, entry
+                entry = self._append(known, ledger, decision, checkpoint, again, looks=True)
+            if entry is not None:
+                yield folder, entry
+
+    def _append(
+        self, known: OutputDataset, ledger: Ledger, decision: Decision, checkpoint: str, again: bool, *, looks: bool
+    ) -> LedgerEntry | None:
+        """Append the entry of a window to a ledger, and return it; None if the window does not advance it."""
+        state = ledger.resume(refresh=looks)
+        committed = state.windows.get(self._app_id, -1)
+        if again and committed > decision.window:
+            return None  # in order: what is not there of this window never was to be
+        fed = self._late(known, ledger, decision)
+        event = self._event(fed, ledger, state, decision)
+        if event is None or (committed < decision.window and not state.is_advanced_by(event)):
+            return None
+        try:
+            return ledger.append(attrs.evolve(event, new_checkpoint=Checkpoint(hash=checkpoint)), check_files=looks)
+        except WindowPassed:
+            if not again:
+                raise
+            return None
 
     def _late(self, fed: OutputDataset, ledger: Ledger, decision: Decision) -> OutputDataset:
         """Return a dataset with the columns that its readers agree on now. New columns are set before the window's rows.
@@ -249,7 +304,9 @@ class Datasets:
     def _event(self, fed: OutputDataset, ledger: Ledger, state: ResumeState, decision: Decision) -> AddData | ExecuteQuery | None:
         files = [file for file in decision.files if absolute(file.folder) == fed.folder]
         rows = state.data_slice(
-            [(file.name, file.records, file.size, file.hash) for file in files], schema_hash=schema_hash(fed.schema)
+            [(file.name, file.records, file.size, file.hash) for file in files],
+            schema_hash=schema_hash(fed.schema),
+            replaces=any(file.replaces for file in files),
         )
         txn = Txn(self._app_id, decision.window, decision.round)
         watermark = smallest_watermark(decision.watermarks.get(name) for name in fed.inputs)
@@ -257,13 +314,17 @@ class Datasets:
             slices = self._slices(fed, ledger, state, decision)
             if not slices:
                 return None
-            event = state.execute_query(txn, slices, rows, watermark=watermark)
+            event = state.execute_query(txn, slices, rows, watermark=watermark, extra=_extra(decision))
             # of an input that is still waited for nothing is known, and it is not among the slices
             return event if watermark is not None else attrs.evolve(event, new_watermark=state.watermark)
-        advanced = [
-            SourceState(name=name, kind=SOURCE, value=str(decision.window)) for name in fed.inputs if name in decision.advanced
-        ]
-        return state.add_data(txn, rows, watermark=watermark, sources=advanced)
+        advanced = [self._source_state(name, decision) for name in fed.inputs if name in decision.advanced]
+        return state.add_data(txn, rows, watermark=watermark, sources=advanced, extra=_extra(decision))
+
+    def _source_state(self, name: str, decision: Decision) -> SourceState:
+        operator = self._plan.dag.nodes[name].operator
+        if isinstance(operator, NamesPosition):
+            return SourceState(name=name, kind=POSITION, value=operator.position_text(decision.states.get(name, {})))
+        return SourceState(name=name, kind=SOURCE, value=str(decision.window))
 
     def _slices(self, fed: OutputDataset, ledger: Ledger, state: ResumeState, decision: Decision) -> list[InputSlice]:
         """Return the slices that a window took of all declared inputs. New inputs are declared first."""
@@ -286,23 +347,54 @@ def _spec(operator: Operator) -> dict[str, Any]:
     return {"operator": type(operator).__qualname__, "paths": without_secrets(operator.input_paths())}
 
 
-def _compare(log: WindowLog, folder: str, app_id: str) -> None:
+def _extra(decision: Decision) -> dict[str, Any]:
+    """Return the verdicts on a window's rejected records as a ledger keeps them: without floats."""
+    results = [
+        {
+            "operator": result.operator,
+            "name": result.name,
+            "records": result.records,
+            "rejected": result.rejected,
+            "limit": result.limit,
+            "status": result.status,
+        }
+        for result in decision.expectations
+    ]
+    return {"expectations": results} if results else {}
+
+
+def _compare(log: WindowLog, progress: RunProgress, ledger: Ledger, folder: str, app_id: str) -> None:
     """Compare a ledger with the window log. An old copy of one of them would commit rows twice, or lose them silently.
 
     Raises LedgerDamaged when windows that are done have no entry, PlanMismatch when the ledger has windows of which the log knows
     nothing.
     """
-    committed = check_end(log, folder, app_id)
-    newest = max(log.windows("decision"), default=-1)
-    if committed > newest:
-        here = f"the log ends with window {newest}" if newest >= 0 else "the log is empty"
+
+    def read(window: int) -> Decision | None:
+        return progress.last_decision if window == progress.newest else log.read_decision(window)
+
+    committed = _check_end(log, progress.marked, read, ledger, folder, app_id)
+    if committed > progress.newest:
+        here = f"the log ends with window {progress.newest}" if progress.newest >= 0 else "the log is empty"
         raise PlanMismatch(log.store.url, f"{here}, but the ledger of {folder} has window {committed} of this run")
 
 
 def check_end(log: WindowLog, folder: str, app_id: str) -> int:
     """Return the newest window in the ledger of a folder, -1 for none. Raises LedgerDamaged if a window that is done has none."""
-    newest = next((window for window in reversed(log.windows("done")) if _has_rows(log, window, folder)), -1)
-    ledger = Ledger.open(folder, durable=False)  # read after the log: a run may be going on
+    marked = log.windows("done")
+    # its end is read after the log: a run may be going on
+    return _check_end(log, marked, log.read_decision, Ledger.open(folder, durable=False), folder, app_id)
+
+
+def _check_end(
+    log: WindowLog,
+    marked: Sequence[int],
+    read: Callable[[int], Decision | None],
+    ledger: Ledger,
+    folder: str,
+    app_id: str,
+) -> int:
+    newest = next((window for window in reversed(marked) if _has_rows(read(window), folder)), -1)
     committed = ledger.resume().windows.get(app_id, -1)
     if committed < newest:
         head = ledger.head()
@@ -316,7 +408,7 @@ def check_end(log: WindowLog, folder: str, app_id: str) -> int:
 
 def _check_checkpoint(log: WindowLog, ledger: Ledger, app_id: str) -> None:
     """Raise LedgerDamaged where the newest data entry was made from another decision than the one that is there."""
-    state = ledger.resume()
+    state = ledger.resume(refresh=False)
     event = None if state.at is None else ledger.entry(state.at.seq).data
     if state.at is None or event is None or event.new_checkpoint is None or event.txn.app_id != app_id:
         return
@@ -328,6 +420,5 @@ def _check_checkpoint(log: WindowLog, ledger: Ledger, app_id: str) -> None:
         raise LedgerDamaged(ledger.place, state.at.seq, reason)
 
 
-def _has_rows(log: WindowLog, window: int, folder: str) -> bool:
-    decision = log.read_decision(window)
+def _has_rows(decision: Decision | None, folder: str) -> bool:
     return decision is not None and any(file.records and absolute(file.folder) == folder for file in decision.files)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 
 import attrs
 
+from dagflow.ledger.snapshots import CURRENT, snapshot_of, window_of
 from dagflow.model.operator.sink import StagedWindow
 from dagflow.runtime.run_folder.files import difference, file_paths
-from dagflow.runtime.run_folder.layout import STAGED, STAGING
+from dagflow.runtime.run_folder.layout import STAGED, STAGING, swept_after
 from dagflow.runtime.run_folder.reports import StagedFile
+from dagflow.runtime.windows.datasets import Datasets
 from dagflow.runtime.windows.errors import FileInTheWay, FileLost, StagedFileDamaged
-from dagflow.storage import base_name, explained, file_system, join
+from dagflow.storage import FileStatus, base_name, explained, file_system, is_object_store, join, remove_uploads
 
 
 @attrs.define
@@ -21,27 +23,56 @@ class Directories:
 
     Attributes:
         again: another launch may have published before, so staged files are read before they get their names.
-        has_window: returns whether the ledger of a folder has an entry for a window: all of its files were published.
+        datasets: the ledgers of the folders. An entry for a window says that all of its files were published.
         taken_away: the files of the window published last that are no longer there, though its ledger has them.
     """
 
     durable: bool
     again: bool = False
-    has_window: Callable[[str, int], bool] = lambda folder, window: False
+    datasets: Datasets | None = None
     taken_away: list[StagedFile] = attrs.field(factory=list, init=False)
 
     def is_published(self, window: StagedWindow) -> bool:
         """Return True if the ledgers have the window and all of its files are there."""
         folders = {file.folder for file in window.staged}
-        return all(self.has_window(folder, window.number) for folder in folders) and all(
-            file_system(file.folder).exists(file_paths(file)[1]) for file in window.staged
+        return (
+            all(self._has_window(folder, window.number) for folder in folders)
+            and all(file_system(file.folder).exists(file_paths(file)[1]) for file in window.staged)
+            and all(_current(folder, window.number) >= window.number for folder in _replaced(window))
         )
 
     def publish(self, window: StagedWindow) -> None:
-        """Give files their final names. Raises FileInTheWay rather than replace another file, StagedFileDamaged, FileLost."""
+        """Give files their final names, and then let `current` lead to those of a snapshot.
+
+        Raises FileInTheWay rather than replace another file, StagedFileDamaged, FileLost.
+        """
         self.taken_away = self.give_names(window.number, window.staged)
         if self.taken_away or self.again:
             self._check_published(window)
+        for folder in _replaced(window):
+            self._point(folder, window.number)
+        for folder in {file.folder for file in window.staged if file.records and not file.is_snapshot}:
+            if self.datasets is not None and self.datasets.is_replaced(folder):
+                self._forget_current(folder, window.number)
+
+    def _point(self, folder: str, window: int) -> None:
+        """Let `current` lead to the snapshot of a window, unless it leads to a later one."""
+        place = join(folder, CURRENT)
+        if _current(folder, window) < window:
+            with explained(place, "letting it lead to the newest snapshot"):
+                file_system(folder).point(place, snapshot_of(window))
+        if self.durable:
+            with explained(folder, "letting its name lead to the newest snapshot"):
+                file_system(folder).sync_folder(folder)
+
+    def _forget_current(self, folder: str, window: int) -> None:
+        """Remove `current`: rows were added to the last snapshot, so it is not all of the content any more."""
+        if _current(folder, window) >= 0:
+            with explained(folder, "removing the name of its last snapshot"), contextlib.suppress(FileNotFoundError):
+                file_system(folder).remove(join(folder, CURRENT))
+
+    def _has_window(self, folder: str, window: int) -> bool:
+        return self.datasets is not None and self.datasets.has_window(folder, window)
 
     def give_names(self, window: int, files: Iterable[StagedFile]) -> list[StagedFile]:
         """Give files their final names, and return those that are neither staged nor published.
@@ -55,8 +86,8 @@ class Directories:
             attempt, target = file_paths(file)
             system = file_system(file.folder)
             with explained(target, "giving a file its final name"):
-                is_there = system.exists(target)
-                if is_there and system.exists(attempt):  # an object store copies first, and removes then
+                is_there = system.is_taken(target)
+                if is_there and system.is_taken(attempt):  # an object store copies first, and removes then
                     _check(window, file, target)
                     system.remove(attempt)
                 elif not is_there:
@@ -83,7 +114,7 @@ class Directories:
         What has an entry was published: since then readers of the dataset may move it, and `dagflow verify` checks it.
         """
         folders = dict.fromkeys(file.folder for file in window.staged)
-        committed = {folder for folder in folders if self.again and self.has_window(folder, window.number)}
+        committed = {folder for folder in folders if self.again and self._has_window(folder, window.number)}
         for file in window.staged:
             if file.folder in committed:
                 continue
@@ -94,8 +125,32 @@ class Directories:
                 _check(window.number, file, target)
 
     def sweep(self, window: StagedWindow) -> None:
-        """Remove what the window before has left in the staging folders, and what zombies have left there since."""
-        sweep_staging({file.folder for file in window.staged}, {window.number - 1})
+        """Remove what the window before and zombies have left in the staging folders, and snapshots that are not to be kept."""
+        for folder in {file.folder for file in window.staged}:
+            if windows := swept_after(folder, window.number):
+                sweep_staging([folder], windows)
+                if is_object_store(folder):
+                    sweep_uploads([folder], windows)
+        if self.datasets is not None:
+            self.datasets.sweep_snapshots(_replaced(window))
+
+
+def _replaced(window: StagedWindow) -> list[str]:
+    """Return the folders whose content a window replaces."""
+    return list(dict.fromkeys(file.folder for file in window.staged if file.replaces))
+
+
+def _current(folder: str, window: int) -> int:
+    """Return the window of the snapshot that `current` leads to; -1 for none. Raises FileInTheWay where that is another file."""
+    place = join(folder, CURRENT)
+    with explained(place, "looking for the newest snapshot"):
+        try:
+            target = file_system(folder).pointed(place)
+        except FileExistsError as error:
+            raise FileInTheWay(window, place, "it is to lead to the newest snapshot, and dagflow did not make it") from error
+    if target is not None and window_of(target) < 0:
+        raise FileInTheWay(window, place, f"it is to lead to the newest snapshot, and leads to {target[:100]!r}")
+    return window_of(target)
 
 
 def _check(window: int, file: StagedFile, target: str) -> None:
@@ -108,9 +163,31 @@ def sweep_staging(folders: Iterable[str], windows: Collection[int]) -> None:
     """Remove the staged files of windows that are done."""
     for folder in folders:
         system = file_system(folder)
-        place = join(folder, STAGING)
-        for file in list(system.scan(place)) if system.exists(place) else ():
+        staged: list[FileStatus] = []
+        with contextlib.suppress(FileNotFoundError):
+            staged += system.scan(join(folder, STAGING))
+        for file in staged:
             name = STAGED.match(f"{STAGED.folder}/{base_name(file.path)}")
             if name is not None and int(name["window"]) in windows:
                 with contextlib.suppress(FileNotFoundError):
                     system.remove(file.path)
+
+
+def sweep_uploads(folders: Iterable[str], windows: Collection[int]) -> str | None:
+    """Remove the uploads of staged files that tasks of windows that are done have begun, and were killed before the end.
+
+    Return a warning where the store refuses, None where it does not.
+    """
+
+    def is_stale(name: str) -> bool:
+        staged = STAGED.match(f"{STAGED.folder}/{name}")
+        return staged is not None and int(staged["window"]) in windows
+
+    refused = {folder: reason for folder in folders if (reason := remove_uploads(join(folder, STAGING), is_stale)) is not None}
+    if not refused:
+        return None
+    reason = next(iter(refused.values())).rstrip(".")
+    return (
+        f"{', '.join(refused)}: uploads that killed tasks leave unfinished cannot be removed, and are billed: {reason}. Allow "
+        "s3:ListBucketMultipartUploads and s3:AbortMultipartUpload, or let a lifecycle rule of the bucket remove them"
+    )

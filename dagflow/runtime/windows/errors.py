@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
-from dagflow.errors import ConfigError, InfrastructureError, RunError
+import attrs
+
+from dagflow.errors import ConfigError, InfrastructureError, RunError, definition
 from dagflow.errors.base import error
+from dagflow.runtime.run_folder.errors import ExpectationResult
 
 
 @error
@@ -25,6 +29,58 @@ class WindowFailed(RunError):
         lines = [f"window {self.window} failed {times}; the last time: {self.reason}", *(f"  {place}" for place in self.places)]
         see = f"`{self.look}` shows what is there; " if self.look else ""
         return "\n".join([*lines, f"  help: {see}launch again to resume from this window"])
+
+
+@error
+class ExpectationFailed(RunError):
+    """An operator rejected more records of a window than its limit allows. Nothing of the window is committed.
+
+    `results`: the verdicts that failed; `samples`: the first rejected records, by operator; `property`: sets the first limit. The
+    window is not retried: it would fail again.
+    """
+
+    window: int
+    results: tuple[ExpectationResult, ...]
+    samples: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    property: str = ""
+    code: ClassVar[str] = "DF395"
+    example = {
+        "window": 3,
+        "results": (
+            ExpectationResult(operator="number", name="max_rejects", records=400, rejected=5, max_share=0.01, status="failed"),
+        ),
+        "samples": {"number": ("ValueError: invalid literal for int() with base 10: 'x' ('x', logs/a.txt, position 120)",)},
+        "property": "max_rejects",
+    }
+
+    def __attrs_post_init__(self) -> None:
+        self.happened(operator=self.results[0].operator)
+
+    def message(self) -> str:
+        lines = [f"window {self.window} is not committed: operator {self.results[0].text()}"]
+        lines += [f"  also     operator {result.text()}" for result in self.results[1:]]
+        for operator in dict.fromkeys(result.operator for result in self.results):
+            lines += [f"  rejected {sample}" for sample in self.samples.get(operator, ())]
+        allow = f"allow more with {definition(self.results[0].operator, self.property, '…')}" if self.property else "allow more"
+        help_text = f"correct the code that rejects them, or {allow}; then launch again, which resumes with this window"
+        return "\n".join([*lines, f"  help: {help_text}"])
+
+
+@error
+class PlannedElsewhere(InfrastructureError):
+    """A launch that held the run folder before has planned this window. The plan is read, and the window is run from it."""
+
+    window: int
+    folder: str
+    code: ClassVar[str] = "DF440"
+    is_transient: ClassVar[bool] = True
+    example = {"window": 3, "folder": "s3://logs/out/_dagflow"}
+    general_remedy = "launch again; the run resumes from that plan"
+
+    def message(self) -> str:
+        return (
+            f"{self.folder}: a launch that held this folder before has planned window {self.window}, which is run from that plan"
+        )
 
 
 @error
@@ -64,6 +120,24 @@ class SchemasDiffer(ConfigError):
             f"output folder {self.folder} is one dataset, but sink {self.first!r} writes rows of ({self.one}) into it, "
             f"sink {self.second!r} rows of ({self.other})\n"
             "  help: give each of them a folder of its own"
+        )
+
+
+@error
+class ModesDiffer(ConfigError):
+    """Of two sinks that write files into one folder, one adds rows and one replaces them, or they keep other snapshots."""
+
+    folder: str
+    first: str
+    second: str
+    code: ClassVar[str] = "DF290"
+    example = {"folder": "out", "first": "lines", "second": "counts"}
+
+    def message(self) -> str:
+        return (
+            f"output folder {self.folder} is one dataset, but sinks {self.first!r} and {self.second!r} have another mode or "
+            "keep_replaced\n"
+            "  help: give both the same mode and keep_replaced, or each of them a folder of its own"
         )
 
 

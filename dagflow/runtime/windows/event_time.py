@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from dagflow.model.operator.base import InputOperator
 from dagflow.model.operator.context import EventTime
-from dagflow.plan.plan import Plan
+from dagflow.planning.plan import Plan
 from dagflow.runtime.run_folder.window_log import Decision, WindowPlan
 
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 
 import attrs
 
 from dagflow.config.run_settings import RunSettings
 from dagflow.errors import DagflowError
+from dagflow.logs import WorkerLogs, levels_set
 from dagflow.model.operator.context import EventTime
 from dagflow.model.types.plain_data import block_text
-from dagflow.plan.late_columns import late_inputs
-from dagflow.plan.plan import Plan
-from dagflow.runtime.events import EntryAppended, Event, TaskEnded, Warned, WindowDecided, WindowPlanned
+from dagflow.planning.late_columns import late_inputs
+from dagflow.planning.plan import Plan
+from dagflow.runtime.events import EntryAppended, Event, ExpectationChecked, TaskEnded, Warned, WindowDecided, WindowPlanned
 from dagflow.runtime.exchange.dataframes import transforms_of
+from dagflow.runtime.run_folder.errors import ExpectationResult
+from dagflow.runtime.run_folder.layout import STAGED_BY_SINK
 from dagflow.runtime.run_folder.window_log import Decision, WindowPlan
 from dagflow.runtime.stage.errors import OperatorFailed
 from dagflow.runtime.stage.outcome import TaskOutcome
@@ -24,6 +27,7 @@ from dagflow.runtime.stage.parts import Part
 from dagflow.runtime.stage.program import ExchangeLayout, Job, RunOptions, TaskSpec, WindowFacts, Work
 from dagflow.runtime.windows.commit import RollForwardResult
 from dagflow.state import StateAssignment
+from dagflow.storage import join
 
 MAX_ITEMS_NAMED = 3
 CONTINUOUS_WINDOW = 0.5  # seconds that a window of a continuous run stays open by default
@@ -46,7 +50,9 @@ class Running:
         return attrs.evolve(self, tasks=(*self.tasks, *tasks), future=future, outcomes=(*self.outcomes, *outcomes))
 
 
-def options_of(settings: RunSettings, slots: int, base: str, checked: bool) -> RunOptions:
+def options_of(
+    settings: RunSettings, slots: int, base: str, checked: bool, run: str, application: str, run_folder: str
+) -> RunOptions:
     """Return the options that all tasks of a launch share."""
     return RunOptions(
         slots=slots,
@@ -55,6 +61,10 @@ def options_of(settings: RunSettings, slots: int, base: str, checked: bool) -> R
         durable=settings.durability == "machine",
         checked=checked,
         enforce_immutability=settings.enforce_immutability,
+        run=run,
+        application=application,
+        staging_folder=join(run_folder, STAGED_BY_SINK.folder),
+        logs=WorkerLogs(form=settings.log_format, levels=levels_set()),
     )
 
 
@@ -177,14 +187,30 @@ def ended_event(window: int, outcome: TaskOutcome) -> TaskEnded:
         started=outcome.started,
         ended=outcome.ended,
         records=outcome.records,
+        stage=outcome.stage,
+        partition=outcome.partition,
+        **attrs.asdict(outcome.times),
+        operators=outcome.operators,
     )
 
 
-def decided_event(decision: Decision) -> WindowDecided:
-    """Return the event of a window whose decision is durable."""
+def decided_event(decision: Decision, operators: Container[str]) -> WindowDecided:
+    """Return the event of a window whose decision is durable, with the figures of operators that the application has."""
     size = sum(file.size for file in decision.files)
     records = sum(file.records for file in decision.files)
-    return WindowDecided(window=decision.window, files=len(decision.files), bytes=size, records=records)
+    figures = {name: own.as_event() for name, own in decision.operators.items() if name in operators}
+    return WindowDecided(window=decision.window, files=len(decision.files), bytes=size, records=records, operators=figures)
+
+
+def checked_events(
+    window: int, results: Iterable[ExpectationResult], samples: Mapping[str, Sequence[str]] | None = None
+) -> Iterator[Event]:
+    """Yield the events of the verdicts on a window's rejected records. `samples`: of these records, by operator."""
+    for result in results:
+        shown = list((samples or {}).get(result.operator, ()))
+        yield ExpectationChecked(window=window, **attrs.asdict(result), samples=shown)
+        if result.status == "warned":
+            yield Warned(text=f"window {window}: operator {result.text()}")
 
 
 def followed_events(window: int, followed: RollForwardResult) -> Iterator[Event]:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as StillRunning
+from typing import Any
 
 import attrs
 
 from dagflow.config.run_settings import RunSettings
 from dagflow.errors import DagflowError
-from dagflow.model.operator.base import Operator
+from dagflow.model.operator.base import Operator, limits_of
 from dagflow.model.operator.context import Clock
-from dagflow.plan.plan import Plan
+from dagflow.planning.plan import Plan
 from dagflow.runtime.events import (
     EventStream,
     TaskRetried,
@@ -25,8 +26,10 @@ from dagflow.runtime.events import (
     WindowStarted,
 )
 from dagflow.runtime.exchange.dataframes import has_transforms
+from dagflow.runtime.live.watch import LiveWatch
 from dagflow.runtime.run_folder.launch_record import LaunchRecord
-from dagflow.runtime.run_folder.progress import progress_of
+from dagflow.runtime.run_folder.layout import swept_after
+from dagflow.runtime.run_folder.progress import Listing, RunProgress, progress_of, withdraw
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
 from dagflow.runtime.run_report import RunReport
 from dagflow.runtime.runner import Runner, TasksDied
@@ -35,14 +38,15 @@ from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.task.compile import halves, pickled, stage_program
 from dagflow.runtime.task.crash_marker import places
-from dagflow.runtime.windows.commit import decide, roll_forward, sweep
+from dagflow.runtime.windows.commit import decide, roll_forward, sweep_done
 from dagflow.runtime.windows.compatibility import changed_properties
 from dagflow.runtime.windows.datasets import Datasets
 from dagflow.runtime.windows.directories import Directories
-from dagflow.runtime.windows.errors import WindowFailed, WindowIncomplete
+from dagflow.runtime.windows.errors import ExpectationFailed, PlannedElsewhere, WindowFailed, WindowIncomplete
 from dagflow.runtime.windows.event_time import event_times, followers
 from dagflow.runtime.windows.jobs import (
     Running,
+    checked_events,
     decided_event,
     ended_event,
     followed_events,
@@ -57,11 +61,11 @@ from dagflow.runtime.windows.jobs import (
 from dagflow.runtime.windows.plan_window import Driver
 from dagflow.runtime.windows.readers import Readers
 from dagflow.runtime.windows.rebalance import ProgressWatch, Rebalancing, further, holder, tell_slots_are_wanted
-from dagflow.runtime.windows.retry import POLL, RetryPolicy
+from dagflow.runtime.windows.retry import LOOKS, POLL, RetryPolicy
 from dagflow.state import MapLog, StateAssignment
 from dagflow.state.driver_state import check_left
 from dagflow.state.task_states import declared_states
-from dagflow.storage import is_transient
+from dagflow.storage import FolderLock, is_transient
 from dagflow.storage.records.errors import PlanMismatch, RecordRefused
 
 
@@ -71,7 +75,10 @@ class WindowLoop:
     Args:
         launch: a name that no other launch on this run folder has.
         launched: the record of the launch in the run folder, written if it has windows.
+        lock: of the run folder, held by this launch.
         before: the loop of the same launch that this one takes over from.
+        check_columns: called before a window runs for which readers have agreed on other columns than before. What it raises
+            ends the run.
         stopping: called often; once it returns the source of a stop, the loop abandons running windows and raises Interrupted.
     """
 
@@ -85,6 +92,7 @@ class WindowLoop:
         settings: RunSettings,
         launch: str,
         launched: LaunchRecord | None = None,
+        lock: FolderLock,
         run_folder: str,
         base: str,
         events: EventStream,
@@ -92,6 +100,7 @@ class WindowLoop:
         report: RunReport,
         stopping: Callable[[], str | None],
         checked: bool = False,
+        check_columns: Callable[[Mapping[str, Any]], None],
         before: WindowLoop | None = None,
     ) -> None:
         self._plan = plan
@@ -101,30 +110,43 @@ class WindowLoop:
         self._settings = settings
         self._launch = launch
         self._launched = launched
+        self._lock = lock
         self._number: int = 0 if before is None else before._number + 1
         self._epoch = launch if before is None else f"{launch}.after{before._number}"
         self._run_folder = run_folder
         self._events = events
         self._clock = clock
         self._watching = ProgressWatch(events.send)
+        self._live = LiveWatch(plan, log, lambda: report.operators, lambda: runner.slots, clock, ends=not settings.continuous)
         self._report = report
         self._stopping = stopping
         self.retries = RetryPolicy(
-            attempts=settings.window_attempts, delay=settings.retry_delay, clock=clock, events=events, stopping=stopping
+            attempts=settings.window_attempts,
+            delay=settings.retry_delay,
+            clock=clock,
+            events=events,
+            stopping=stopping,
+            lock=lock,
         )
         self._durable = settings.durability == "machine"
-        self._options = options_of(settings, runner.slots, base, checked)
+        self._options = options_of(settings, runner.slots, base, checked, launch, datasets.app_id, run_folder)
         programs = {s.name: stage_program(plan, s.name) for s in plan.stages}
         self._programs = {name: pickled(program, plan, travels=not runner.in_process) for name, program in programs.items()}
         self._halves = halves(programs.values(), plan)
         keeping = {name: [o.name for o in program.operators if declared_states(o.operator)] for name, program in programs.items()}
         self._states = StateAssignment(keeping, [name for name in plan.driver if declared_states(plan.dag.nodes[name].operator)])
         self._rebalancing = Rebalancing.of(plan, settings.rebalance, runner, run_folder, keeping)
+        self._reject_limits = {name: limits for name, node in plan.dag.nodes.items() if (limits := limits_of(node.operator))}
+        self._replacing = {name for name, node in plan.dag.nodes.items() if node.operator.kept_snapshots() is not None}
         self._maps = MapLog(log.store, retry=self.retries.retry)
         self._running: deque[Running] = deque()
         self._before: Decision | None = None
-        self._has_ended = True  # with no window there is nothing to end
+        self._unfollowed: set[int] = set()  # the windows that this loop has begun, and not rolled forward yet
+        self._has_ended, self._has_begun = True, False  # with no window there is nothing to end
+        self._listing: Listing | None = None
         self._planned: int = 0 if before is None else before._planned
+        self._check_columns = check_columns
+        self._agreed: Mapping[str, Any] = {} if before is None else before._agreed
 
     def operator(self, name: str) -> Operator | None:
         """Return the driver's half of an operator."""
@@ -136,34 +158,44 @@ class WindowLoop:
 
     def first_undecided(self) -> int:
         """Return the number of the first window that this launch runs: one that an earlier launch has planned, or a new one."""
-        newest = max(self._log.windows("decision"), default=-1)
-        return min((window for window in self._log.windows("plan") if window > newest), default=self.first_window())
+        self._listing = Listing.of(self._log)
+        return self._listing.first_undecided()
 
     def run(self) -> None:
         """Run until the input is exhausted, the maximum of windows is reached, or the run is stopped. Raises DagflowError."""
-        progress = progress_of(self._log)
+        progress, self._listing = progress_of(self._log, self._listing), None
         for window in progress.undone:  # their files appear, whatever happens then; operators are told once they are open
             again = functools.partial(self._publish_again, window)
-            self.retries.retry(window, "giving its files their final names", again)
-        # Windows are decided in order. An older plan without its decision is one whose removal a power cut has undone.
-        self._log.drop(window for window in progress.planned if window < progress.newest and window not in progress.decided)
-        last = self._log.read_plan(progress.planned[-1]) if progress.planned else None
-        if last is not None:
-            changed = changed_properties(self._plan, last, self._run_folder)
-            if changed:
-                self._events.send(Warned(text=f"properties have changed since window {last.window}: {'; '.join(changed)}"))
+            self.retries.retry_step(window, "giving its files their final names", again)
+        # Windows are decided in order. An older plan without its decision may also be one whose removal a power cut has undone.
+        self._log.drop(progress.strays)
+        last = progress.last_plan
+        if last is not None and (changed := changed_properties(self._plan, last, self._run_folder)):
+            self._events.send(Warned(text=f"properties have changed since window {last.window}: {'; '.join(changed)}"))
         self._has_ended = last is None or last.is_end
-        if progress.decided:
-            self._begin_with(self._decision(progress.newest))
+        if progress.last_decision is not None:
+            self._begin_with(progress.last_decision)
         if last is not None:
             operators = {name: node.operator for name, node in self._plan.dag.nodes.items()}
             for text in check_left(operators, last, self._states.left, self._log.store):
                 self._events.send(Warned(text=text))
         try:
-            self._drive(last, progress.undone, deque(progress.waiting))
-        except Abort as abort:  # of an operator on the driver
-            raise abort.error from abort
-        self._sweep()
+            self._drive(last, progress)
+        except BaseException as error:
+            with contextlib.suppress(Exception):  # the error that ends the run is the one to show
+                self._live.close(self._events.send, failed=True)
+            with contextlib.suppress(Exception):
+                withdraw(self._log, self._lock, self._unfollowed)
+            if isinstance(error, Abort):  # of an operator on the driver
+                raise error.error from error
+            raise
+        self._live.close(self._events.send)
+        if self._has_begun:
+            self._sweep(self._log.windows("done"))
+
+    def look_beside(self) -> None:
+        """Tell how far tasks are, from another thread: for runners that run them in this one."""
+        self._live.look(self._events.send_beside)
 
     def _begin_with(self, last: Decision) -> None:
         self._before = last
@@ -174,7 +206,7 @@ class WindowLoop:
         for name in ceased:
             self._events.send(Warned(text=f"operator {name!r} no longer keeps State: what it kept goes with the next window"))
 
-    def _drive(self, last: WindowPlan | None, undone: list[int], waiting: deque[int]) -> None:
+    def _drive(self, last: WindowPlan | None, progress: RunProgress) -> None:
         slots = None if self._runner.grows else self._runner.slots
         self._readers = Readers(
             self._plan,
@@ -190,16 +222,16 @@ class WindowLoop:
         with Driver(self._plan, self._options, self._epoch, self._clock, last, self._maps, self._readers) as driver:
             driver.tell(self._events.send)
             for item in self._plan.driver:
-                operator = driver.operator(item)
-                if operator is not None:
+                if (operator := driver.operator(item)) is not None:
                     self._halves[item] = operator
             # Another application, and inputs that are not those of before, have been refused by now: nothing is noted of them.
-            self._datasets.open(self._log)
-            for window in undone:
+            self._datasets.open(self._log, self._lock.check, progress)
+            for window in progress.undone:
                 self._follow(self._decision(window), again=True)
-            self._sweep()
+            self._sweep(self._log.windows("done") if progress.undone else progress.marked)
             try:
-                self._work(driver, waiting, self.first_window())
+                # never a number behind plans of others: the operators are where the last plan has left them
+                self._work(driver, deque(progress.waiting), 0 if last is None else last.window + 1)
             except BaseException:
                 self._runner.cancel()
                 raise
@@ -225,6 +257,7 @@ class WindowLoop:
                 if self._enough() or (driver.exhausted and not self._settings.continuous):
                     break
                 fresh = driver.plan_window(next_window, seconds_open(self._settings), self._attend)
+                self._live.known = driver.known
                 self.retries.check_stop()
                 if fresh is not None:
                     next_window += 1
@@ -247,11 +280,16 @@ class WindowLoop:
         return True
 
     def _publish(self, plan: WindowPlan) -> None:
-        publishing = functools.partial(self._log.plan, plan)
-        self._begin(self.retries.retry(plan.window, "publishing its plan", publishing), replayed=False)
+        published = self.retries.retry_step(plan.window, "publishing its plan", lambda: self._log.plan(plan))
+        if published != attrs.evolve(plan, outputs=published.outputs):
+            # Another launch has planned the window. Operators on the driver are at another place than its plan says.
+            self._lock.confirm()
+            raise PlannedElsewhere(plan.window, self._run_folder)
+        self._begin(published, replayed=False)
 
     def _attend(self) -> bool:
         """Asked while a window is being filled: decides windows whose tasks have ended meanwhile. Whether to stop."""
+        self._live.look(self._events.send)
         oldest = self._running[0].future if self._running else None
         if oldest is not None and oldest.done():
             self._finish(wait=False)
@@ -264,14 +302,21 @@ class WindowLoop:
         return len(self._running) >= self._settings.windows_in_flight
 
     def _begin(self, plan: WindowPlan, replayed: bool) -> None:
+        self._unfollowed.add(plan.window)
+        self._has_begun = True
         if self._launched is not None:  # a launch without windows leaves nothing
             noting = functools.partial(self._log.launched, self._launch, self._launched, keep=self._settings.retain_windows)
-            self.retries.retry(plan.window, "noting how it was launched", noting)
+            self.retries.retry_step(plan.window, "noting how it was launched", noting)
             self._launched = None
+        if plan.agreed != self._agreed:
+            checking = functools.partial(self._check_columns, plan.agreed)
+            self.retries.retry(plan.window, "looking at the tables of its sinks", checking)
+            self._agreed = plan.agreed
         tasks = tasks_of(self._plan, plan, self._options, self._epoch, again=replayed)
         for place in places(self._log, tasks) if replayed else ():
             self._events.send(Warned(text=f"window {plan.window}: an earlier launch has ended while it was running; {place}"))
         self._events.send(planned_event(plan, tasks, replayed))
+        self._live.planned(plan)
         self._readers.planned(plan)
         in_order = self._states.is_needed() or self._rebalancing.in_order or followers(self._plan) or has_transforms(self._plan)
         self._has_ended = plan.is_end
@@ -292,6 +337,7 @@ class WindowLoop:
         before = [task for running in self._running if running.future is not None for task in running.tasks]
         tasks = self._rebalancing.with_forms(started, others=len(before))
         tell_slots_are_wanted(self._log, tasks, before)
+        self._live.started(plan.window, window.epoch, tasks)
         return attrs.evolve(window, tasks=tasks, future=self._run_job(window, tasks))
 
     def _run_job(self, window: Running, tasks: tuple[TaskSpec, ...]) -> Future[list[TaskOutcome]]:
@@ -303,6 +349,7 @@ class WindowLoop:
         looking = functools.partial(further, self._log, window.plan, window.tasks, outcomes, holder(self._plan))
         tasks = self.retries.retry(window.plan.window, "looking at what is left of it", looking)
         if tasks:
+            self._live.started(window.plan.window, window.epoch, (*window.tasks, *tasks))
             self._running[0] = window.further(tasks, self._run_job(window, tasks), outcomes)
         return bool(tasks)
 
@@ -317,6 +364,7 @@ class WindowLoop:
             except StillRunning:
                 self.retries.check_stop()
                 self._watching.look(self._log, oldest.plan, oldest.tasks, self._clock.monotonic())
+                self._live.look(self._events.send)
                 if not wait:
                     return
             except DagflowError as error:
@@ -343,7 +391,11 @@ class WindowLoop:
             return
         outcomes = [*oldest.outcomes, *outcomes]
         try:
-            decision = self.retries.retry(oldest.plan.window, "deciding it", lambda: self._decide(oldest))
+            decision = self.retries.retry_step(oldest.plan.window, "deciding it", lambda: self._decide(oldest))
+        except ExpectationFailed as error:
+            for event in checked_events(oldest.plan.window, error.results, error.samples):
+                self._events.send(event)
+            raise
         except (WindowIncomplete, RecordRefused) as error:  # reports are not synced: without them the window runs again
             self._again(oldest, error.message())
             return
@@ -354,14 +406,31 @@ class WindowLoop:
         self._rebalancing.tell(decision, outcomes, self._events, self._report)
         self._report.readers = self._readers.figures()
         self._report.count(decision, self._plan.dag.nodes)
-        self._events.send(decided_event(decision))
-        self._follow(decision)
+        self._live.decided(decision.window)
+        self._report.count_tasks(decision.window, outcomes)
+        for event in checked_events(decision.window, decision.expectations):
+            self._events.send(event)
+        self._events.send(decided_event(decision, self._plan.dag.nodes))
+        self._follow(decision, again=decision.round != oldest.epoch)
         if self._running and self._running[0].future is None:
             self._running[0] = self._start(self._running[0])
 
     def _decide(self, window: Running) -> Decision:
-        left, now = self._states.left, self._clock.now()
-        return decide(self._log, window.plan, window.epoch, window.tasks, now, self._durable, left, self._before)
+        decision = decide(
+            self._log,
+            window.plan,
+            window.epoch,
+            window.tasks,
+            self._clock.now(),
+            self._durable,
+            self._states.left,
+            self._before,
+            self._reject_limits,
+            self._replacing,
+        )
+        # Nothing follows from a decision that was made after a takeover.
+        self._lock.check(max_age=self._lock.lease / LOOKS)
+        return decision
 
     def _again(self, failed: Running, reason: str, dead: tuple[str, ...] = ()) -> None:
         """Run a window again from its plan, and the later ones with it: a failed window discards them."""
@@ -389,19 +458,21 @@ class WindowLoop:
             self._running.append(self._start(Running(old.plan, tasks, None, again, attempt)))
 
     def _follow(self, decision: Decision, again: bool = False) -> None:
-        followed = roll_forward(self._log, decision, self._halves, self._durable, again, self._datasets, self.retries.retry)
+        followed = roll_forward(self._log, decision, self._halves, self._durable, again, self._datasets, self.retries.retry_step)
         for event in followed_events(decision.window, followed):
             self._events.send(event)
-        if (oldest := decision.window - self._settings.retain_windows) >= 0:
-            self._log.drop([oldest])
+        self._unfollowed.discard(decision.window)
+        ages = (window + 1 - self._settings.retain_windows for window in swept_after(self._run_folder, decision.window))
+        self._log.drop(window for window in ages if window >= 0)
         self._maps.sweep(decision.window)
         self._events.send(WindowDone(window=decision.window))
 
-    def _sweep(self) -> None:
+    def _sweep(self, done: list[int]) -> None:
         """Remove what tasks that were cancelled or killed have left for windows that are done, and windows not to be kept."""
-        done = self._log.windows("done")
-        sweep(self._log, set(done), self._report.outputs)
+        done = [each for each in done if self._before and each <= self._before.window]  # an old listing has those before --fresh
+        sweep_done(self._log, done, self._report, self._events.send)
         self._log.sweep_temporaries()
+        self._datasets.sweep_snapshots(self._report.outputs)
         self._log.drop(done[: -self._settings.retain_windows])
 
 

@@ -10,16 +10,18 @@ from typing import Any
 import attrs
 
 from dagflow.ledger import InputSlice
+from dagflow.model.graph.dag import PortName
 from dagflow.model.operator.base import InputOperator, Operator
 from dagflow.model.operator.context import Clock, OperatorContext
 from dagflow.model.operator.protocols import EmitsItems
 from dagflow.model.types.plain_data import encode
-from dagflow.plan.plan import Plan, Stage
+from dagflow.planning.plan import Plan, Stage
 from dagflow.runtime.events import Event, Warned
 from dagflow.runtime.run_folder.reports import OperatorFigures, TaskReport
 from dagflow.runtime.run_folder.window_log import WindowPlan
 from dagflow.runtime.stage.failure import abort
 from dagflow.runtime.stage.node import Node
+from dagflow.runtime.stage.outlet import StreamEnd
 from dagflow.runtime.stage.program import RunOptions, TaskSpec
 from dagflow.runtime.task.attempt_files import AttemptFiles
 from dagflow.runtime.task.compile import WorkItems, driver_program, loaded, pickled
@@ -28,7 +30,7 @@ from dagflow.runtime.windows.compatibility import added, properties, shape
 from dagflow.runtime.windows.datasets import ReadsDataset
 from dagflow.runtime.windows.event_time import followers
 from dagflow.runtime.windows.readers import ItemAssignment, Readers, known_to
-from dagflow.scaling import KnowsBacklog
+from dagflow.scaling import Backlog, KnowsBacklog
 from dagflow.state import MapLog
 from dagflow.state.driver_state import DriverStates, types_of
 
@@ -75,6 +77,7 @@ class Driver:
         self._watermarks = dict(last.watermarks) if last is not None else {}
         self._agreed = dict(last.agreed) if last is not None else {}
         self.exhausted = False
+        self.known = Backlog()  # what input operators know of and have not emitted
 
     def __enter__(self) -> Driver:
         self._flow.__enter__()
@@ -94,6 +97,18 @@ class Driver:
         """Return the live operator of a name."""
         node = self._flow.nodes.get(name)
         return None if node is None else node.operator
+
+    def listen(self, source: PortName, end: StreamEnd) -> None:
+        """Send the records of a connected output port to one more end of its stream."""
+        self._flow.nodes[source.operator].outlets[source.port].inlets.append(end)
+
+    def emitted(self) -> dict[str, int]:
+        """Return how many records each input operator has emitted in the window by now, while it is being filled."""
+        return {node.name: node.emitted() for node in self._inputs}
+
+    def pending_items(self) -> list[Sequence[Any]]:
+        """Return the work items that the window has by now, for each port that they go to."""
+        return [_collector(self._flow, name).pending for name in self._ports]
 
     def plan_window(self, window: int, seconds: float | None, stop: Callable[[], bool]) -> WindowPlan | None:
         """Open a window, let the input operators fill it, and say what it is to do; None when nothing came.
@@ -165,7 +180,9 @@ class Driver:
     ) -> WindowPlan:
         by_stage: dict[str, list[list[Any]]] = {}
         assigned: dict[str, ItemAssignment] = {}
-        backlogs = known_to(self.plan, {n.name: n.call("backlog") for n in self._inputs if isinstance(n.operator, KnowsBacklog)})
+        asked = {n.name: n.call("backlog") for n in self._inputs if isinstance(n.operator, KnowsBacklog)}
+        self.known = sum(asked.values(), Backlog())
+        backlogs = known_to(self.plan, asked)
         for stage in (each for each in self.plan.stages if each.level == 0):
             mine = [(port, item) for name, port in self._ports.items() if port.operator == stage.head for item in items[name]]
             if not mine:
@@ -261,6 +278,7 @@ def _warn(send: Callable[[Event], None], operator: str, text: str) -> None:
 def reset(node: Node) -> None:
     """Reset the figures of a node before its next window."""
     node.figures = type(node.figures)()
+    node.account.seconds = 0.0
     node.context.signals.counters.clear()
     node.context.signals.notes = []
     for outlet in node.outlets.values():

@@ -14,8 +14,8 @@ from dagflow.errors import DagflowError
 from dagflow.model.graph.partitioning import partitioner_of
 from dagflow.model.operator.context import Clock
 from dagflow.model.operator.protocols import GroupsItems, WeighsItems
-from dagflow.plan.assignment import assign, assign_groups
-from dagflow.plan.plan import SINGLE, Plan, Stage
+from dagflow.planning.assignment import assign, assign_groups
+from dagflow.planning.plan import SINGLE, Plan, Stage
 from dagflow.runtime.events import Event, ReadersChanged
 from dagflow.runtime.run_folder.window_log import WindowPlan
 from dagflow.runtime.run_report import ReaderFigures
@@ -124,7 +124,7 @@ class Readers:
 
     def figures(self) -> dict[str, ReaderFigures]:
         """Return the number of readers of each stage's head, by operator; before its first window, the number it begins with."""
-        by_head = {of.stage.head: (of, of.figures or _figures(of, len(of.partitions), False)) for of in self._of.values()}
+        by_head = {of.stage.head: (of, of.figures or _figures(of, len(of.partitions), None)) for of in self._of.values()}
         return {
             head: attrs.evolve(figures, counters=_counters(of.partitions))
             for head, (of, figures) in by_head.items()
@@ -164,9 +164,9 @@ class Readers:
             count = max(1, readers if slots is None else min(readers, slots))
         else:
             return self._count(of, window, Backlog())
-        before = 0 if of.figures is None else of.figures.now
+        before = None if of.figures is None or of.figures.now == count else of.figures.now
         of.first = False
-        of.figures = _figures(of, count, before not in (0, count))
+        of.figures = _figures(of, count, before)
         if len(of.partitions) != count:
             of.partitions = resized(of.partitions, count)
         return count
@@ -253,7 +253,7 @@ class Readers:
                     counters=_counters(of.partitions),
                 )
             )
-        of.figures = _figures(of, count, changed)
+        of.figures = _figures(of, count, before if changed else None)
         return count
 
     def _stats(self, of: _StageReaders, fresh: Backlog) -> list[OperatorStats]:
@@ -310,15 +310,15 @@ def _counters(partitions: Sequence[Partition]) -> dict[str, int]:
     return resized(partitions, 1)[0].counters
 
 
-def _figures(of: _StageReaders, now: int, changed: bool) -> ReaderFigures:
-    before = of.figures
-    lowest = now if before is None else min(now, before.lowest)
-    highest = now if before is None else max(now, before.highest)
+def _figures(of: _StageReaders, now: int, before: int | None) -> ReaderFigures:
+    """Return the figures with the number of readers now, and with the one `before` it, from which it has just changed."""
+    known, changed = of.figures, before is not None
+    numbers = [now, *([] if before is None else [before]), *([] if known is None else [known.lowest, known.highest])]
+    lowest, highest = min(numbers), max(numbers)
     declared = of.said
     least = lowest if declared.min_readers is None else declared.min_readers
     most = highest if declared.max_readers is None else declared.max_readers
-    changes = (0 if before is None else before.changes) + changed
-    return ReaderFigures(least, now, most, lowest, highest, changes)
+    return ReaderFigures(least, now, most, lowest, highest, (0 if known is None else known.changes) + changed)
 
 
 NEWEST = 0.5

@@ -12,7 +12,7 @@ from dagflow.model.operator.ports import output_ports
 from dagflow.model.operator.protocols import GroupsItems
 from dagflow.model.types.plain_data import decode
 from dagflow.model.types.records import FileBlockMetadata
-from dagflow.plan.plan import Plan, Stage
+from dagflow.planning.plan import Plan, Stage
 from dagflow.runtime.events import Claimed, Event, EventStream, Stolen, WindowProgress
 from dagflow.runtime.rebalancing.forms import read_reports
 from dagflow.runtime.rebalancing.items import PendingItem
@@ -135,12 +135,12 @@ class Rebalancing:
 
     @property
     def why_never(self) -> str:
-        """The reason why nothing has been rebalanced."""
+        """The reason why nothing has been rebalanced; empty if no window has run."""
         if self.was_possible and self.form == "yield":
             return LITTLE_LEFT
         if self.was_possible:
             return "the work was even" if self.imbalance is None else str(self.imbalance)
-        return self.reason or self.last_reason or "no window has run"
+        return self.reason or self.last_reason
 
 
 def _has_blocks_of_files(plan: Plan, head: str) -> bool:

@@ -10,9 +10,10 @@ from dagflow.model.operator.context import Clock
 from dagflow.runtime.events import EventStream, StepRetried
 from dagflow.runtime.stage.failure import describe
 from dagflow.runtime.windows.errors import Interrupted, WindowHeldUp
-from dagflow.storage import is_transient
+from dagflow.storage import FolderLock, is_transient
 
 LONGEST = 60.0  # seconds that a pause lasts at the most
+LOOKS = 12  # reads of the lock after decisions, at most, in the time of its lease: short windows share one
 POLL = 0.05  # seconds between looks whether the run is to be stopped
 _NOTHING = 1e-6  # seconds
 
@@ -26,19 +27,29 @@ class RetryPolicy:
         attempts: the number of attempts in all.
         delay: seconds before the second attempt; each further pause is twice as long, up to a minute.
         stopping: returns the source of a request to stop the run, None without one.
+        lock: of the run folder. No step that writes begins once another launch is known to hold it.
     """
 
     def __init__(
-        self, *, attempts: int, delay: float, clock: Clock, events: EventStream, stopping: Callable[[], str | None]
+        self,
+        *,
+        attempts: int,
+        delay: float,
+        clock: Clock,
+        events: EventStream,
+        stopping: Callable[[], str | None],
+        lock: FolderLock,
     ) -> None:
         self.attempts = attempts
         self._delay = delay
         self._clock = clock
         self._events = events
         self._stopping = stopping
+        self._lock = lock
 
     def check_stop(self) -> None:
-        """Raise Interrupted if the run is to be stopped."""
+        """Raise Interrupted if the run is to be stopped, LeaseLost if another launch has taken over."""
+        self._lock.raise_if_lost()
         by = self._stopping()
         if by is not None:
             raise Interrupted(by)
@@ -60,7 +71,7 @@ class RetryPolicy:
     def retry(self, window: int, doing: str, action: Callable[[], Result]) -> Result:
         """Call `action` until it returns or raises an error that is not transient, and return its result.
 
-        Raises WindowHeldUp after the last attempt; other errors and Interrupted at once.
+        Raises WindowHeldUp after the last attempt; other errors, LeaseLost and Interrupted at once.
         """
         attempt = 0
         while True:
@@ -72,6 +83,15 @@ class RetryPolicy:
                     raise
                 delay = self.next_delay(window, doing, attempt, error)
             self.pause(delay)
+
+    def retry_step(self, window: int, doing: str, action: Callable[[], Result]) -> Result:
+        """Do what `retry` does with an action that writes. Each attempt begins with a look at the lock. Raises LeaseLost."""
+
+        def checked() -> Result:
+            self._lock.check()
+            return action()
+
+        return self.retry(window, doing, checked)
 
     def next_delay(self, window: int, doing: str, attempt: int, error: Exception) -> float:
         """Report that a step failed with a transient error, and return the seconds to wait before the next attempt.

@@ -134,12 +134,14 @@ def make_shape(
     is_array: bool = False,
     is_by_position: bool = False,
     named_as: Callable[[str], str] = str,
+    has_files: bool = True,
 ) -> Shape:
     """Return the columns that a scan returns.
 
     `null_type`: the type of columns without a value so far (text by default). `is_array`: text is read as the array `columns`.
     `is_by_position`: the columns of files are those of the schema in order, so none of them is a key of folders.
-    `named_as`: the name of a column that is selected by another name (Format.column_name).
+    `named_as`: the name of a column that is selected by another name (Format.column_name). `has_files` False: there are no
+    columns that paths say.
     Raises ColumnUnknown, ColumnNoSuchPart, ColumnReserved.
     """
     default_type = pa.string() if null_type is None else null_type
@@ -168,7 +170,7 @@ def make_shape(
         elif (root := path.root if path.root in known else named_as(path.root)) in known:
             columns.append(_table(attrs.evolve(path, root=root), known[root], provided.get(root)))
         else:
-            columns.append(_unread(path, keys, drift, tuple(known), agreed.files))
+            columns.append(_unread(path, keys, drift, tuple(known), agreed.files, has_files))
     is_open = projection.has_star and not is_strict and not is_array
     must_rescue = drift.changed == "rescue" or (drift.extra == "rescue" and is_open)
     if must_rescue and all(c.kind != "rescued" for c in columns):
@@ -217,14 +219,16 @@ def _other(name: str, kind: Kind, type: pa.DataType) -> OutputColumn:
     return OutputColumn(name=name, kind=kind, path=ColumnPath(name, name), type=type, result=type)
 
 
-def _unread(path: ColumnPath, keys: Mapping[str, pa.DataType], drift: Drift, known: Sequence[str], files: int) -> OutputColumn:
+def _unread(
+    path: ColumnPath, keys: Mapping[str, pa.DataType], drift: Drift, known: Sequence[str], files: int, has_files: bool
+) -> OutputColumn:
     """Return a column that is not read from files: a key of folders, an implicit column, or `_rescued`."""
     if not path.steps:
         if path.root in keys:
             return _other(path.root, "key", keys[path.root])
         if path.root == RESCUED and drift.rescues:
             return _other(RESCUED, "rescued", pa.string())
-        if is_implicit(path.root):
+        if has_files and is_implicit(path.root):
             return _other(path.root, "implicit", pa.int64() if path.root == "block_offset" else pa.string())
     raise ColumnUnknown(column=path.root, known=(*known, *keys), files=files)
 

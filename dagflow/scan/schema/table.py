@@ -103,7 +103,8 @@ class TableSchema:
     """The columns of a scan that the user provides, in their order.
 
     If it is not `strict`, `*` selects these columns, then all others of the files. If it is strict, `*` selects exactly these;
-    other columns of files are left out, and may not be selected; keys of folders may.
+    other columns of files are left out, and may not be selected; keys of folders may. `record_class`: the name of the class that
+    it was made of.
 
     >>> TableSchema.of("id: int64, tags: list<string>").columns["tags"].arrow
     ListType(list<item: string>)
@@ -111,14 +112,18 @@ class TableSchema:
 
     columns: Mapping[str, Column] = attrs.field(converter=to_columns)
     strict: bool = attrs.field(default=False, kw_only=True)
+    record_class: str = attrs.field(default="", kw_only=True, eq=False)
 
     @classmethod
-    def of(cls, source: Any) -> TableSchema:
+    def of(cls, source: Any, *, strict: bool = False) -> TableSchema:
         """Make a schema from a `pyarrow.Schema`, a mapping of names to types, a string, or a class with fields.
 
         Raises ValueError, TypeError.
         """
-        return source if isinstance(source, cls) else cls(source)
+        if isinstance(source, cls):
+            return source
+        kind = get_origin(source) or source
+        return cls(source, strict=strict, record_class=kind.__name__ if isinstance(kind, type) else "")
 
     @property
     def parsed(self) -> frozenset[str]:

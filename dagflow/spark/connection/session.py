@@ -7,48 +7,23 @@ import importlib
 import logging
 import os
 import sys
-import tempfile
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, distribution
 from typing import Any
 
 from dagflow.spark import daemon
 from dagflow.spark.connection.address import Address, Given, address, checked, outside_settings
+from dagflow.spark.connection.ahead import JvmAhead
 from dagflow.spark.connection.failures import first_line
-from dagflow.spark.connection.links import ClassicLink, ConnectLink, Link, is_local, is_of_connect, on_this_machine
+from dagflow.spark.connection.links import ClassicLink, ConnectLink, Link, is_local, is_of_connect
 from dagflow.spark.connection.not_started import not_started
 from dagflow.spark.connection.reach import check_answers, check_reachable
-from dagflow.spark.errors import ClusterUnreachable, ConnectMissing, JavaNotRunnable, SessionElsewhere, SettingFixed, SparkLost
-from dagflow.spark.jvm.class_archive import archive_for
-from dagflow.spark.jvm.java import Java, find_java
-from dagflow.spark.jvm.java_stand_in import CLASS_PATH, stand_in
-from dagflow.spark.jvm.options import DEFAULT_JAVA_OPTIONS, JAVA_OPTIONS, DriverJvm, launcher_options
+from dagflow.spark.connection.starting import NAMED, environment_of_jvm, given_setting, quick_start, quiet_file, settings_at_start
+from dagflow.spark.errors import ClusterUnreachable, ConnectMissing, SessionElsewhere, SettingFixed, SparkLost
+from dagflow.spark.jvm.options import DriverJvm
 
-DEFAULTS = {
-    # half the latency of a task: sockets of the loopback interface wait for acknowledgements
-    "spark.python.unix.domain.socket.enabled": "true",
-    # Not for correctness: of a task's copies the first that reports counts, as of its attempts. But all would write the output.
-    "spark.speculation": "false",
-    "spark.ui.showConsoleProgress": "false",
-    # one stage a window: adaptive execution would only cost latency
-    "spark.sql.adaptive.enabled": "false",
-    "spark.driver.memory": "1g",
-}
-LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-QUIET = """rootLogger.level = fatal
-rootLogger.appenderRef.console.ref = console
-appender.console.type = Console
-appender.console.name = console
-appender.console.target = SYSTEM_ERR
-appender.console.layout.type = PatternLayout
-appender.console.layout.pattern = spark: %p %c{1}: %m%n
-# the level that Spark takes its shells to have asked for: a different one makes it print a notice
-logger.repl.name = org.apache.spark.api.python.PythonGatewayServer
-logger.repl.level = fatal
-"""
-_NAMED = ("spark.master", "spark.remote", "spark.app.name")  # settings of the run's own
 _RETRIES = 5  # of Connect's client, 17 s in all: a window is tried again anyway, and a run should not take 10 minutes to end
 
 
@@ -60,11 +35,13 @@ def connect(
     conf: Mapping[str, str] | None = None,
     session: Any = None,
     jvm: DriverJvm | None = None,
+    ahead: JvmAhead | None = None,
 ) -> tuple[Link, bool]:
     """A session with its adapter, and whether it is ours to stop.
 
     `session` is used as it is, and so is an active one where no remote is given: only what `conf` names is set. Without either,
-    Spark runs where `dagflow.spark.connection.address` says; `jvm` says what a JVM started for a local master is needed for.
+    Spark runs where `dagflow.spark.connection.address` says; `jvm` says what a JVM started for a local master is needed for;
+    `ahead` is one that may do.
 
     Raises JavaMissing, JavaUnsuitable, ConnectMissing, ClusterUnreachable, SessionElsewhere, SettingFixed, SparkLost.
     """
@@ -83,7 +60,7 @@ def connect(
         link = _connect(application, wanted.value, conf, outside)
         adapt(link, conf)
         return link, True
-    return ClassicLink(_start(application, wanted.value, conf, outside, jvm or DriverJvm())), True
+    return ClassicLink(_start(application, wanted.value, conf, outside, jvm or DriverJvm(), ahead)), True
 
 
 def address_of(master: str | None, remote: str | None, conf: Mapping[str, str], session: Any = None) -> Address:
@@ -160,7 +137,7 @@ def link_of(session: Any) -> Link:
 def adapt(link: Link, conf: Mapping[str, str]) -> None:
     """Apply settings to a session that runs already. Raises SettingFixed for what can be set only when Spark starts."""
     for key, value in conf.items():
-        if key in _NAMED:
+        if key in NAMED:
             continue
         has = link.spark.conf.get(key, None)
         if has == value:
@@ -175,7 +152,9 @@ def jobs_run(session: Any) -> int:
     return int(session.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
 
 
-def _start(application: str, master: str, conf: Mapping[str, str], outside: Mapping[str, Given], jvm: DriverJvm) -> Any:
+def _start(
+    application: str, master: str, conf: Mapping[str, str], outside: Mapping[str, Given], jvm: DriverJvm, ahead: JvmAhead | None
+) -> Any:
     from pyspark.sql import SparkSession
 
     check_reachable(master)
@@ -183,8 +162,16 @@ def _start(application: str, master: str, conf: Mapping[str, str], outside: Mapp
     threading.Thread(target=_import_ahead, name="dagflow-imports", daemon=True).start()
     # py4j logs each call that a dying JVM leaves without an answer, with its traceback; the run tells it, once
     logging.getLogger().addFilter(is_not_of_py4j)
-    with _environment_of_jvm(master, conf, outside), _quiet_file() as quiet, _started_as(jvm, master, conf, outside) as options:
-        settings = _settings(master, conf, outside, quiet, options) | _daemon(jvm, master, conf, outside)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(environment_of_jvm(master, conf, outside))
+        of_workers = _daemon(jvm, master, conf, outside)
+        of_workers |= _daemon_ahead(of_workers, jvm)
+        if ahead is not None and ahead.adopted(master, conf, outside, jvm):
+            settings = dict(ahead.settings)
+        else:
+            quiet, options = stack.enter_context(quiet_file()), stack.enter_context(quick_start(jvm, master, conf, outside))
+            settings = settings_at_start(master, conf, outside, quiet, options)
+        settings |= of_workers
         builder = SparkSession.builder.master(master).appName(application).config(map=settings)
         try:
             session = builder.getOrCreate()
@@ -235,56 +222,17 @@ def _connect(application: str, remote: str, conf: Mapping[str, str], outside: Ma
 def _serve(application: str, remote: str, conf: Mapping[str, str], outside: Mapping[str, Given]) -> Any:
     from pyspark.sql import SparkSession
 
-    with _environment_of_jvm(remote, conf, outside), _quiet_file() as quiet:
-        settings = _settings(remote, conf, outside, quiet)
+    with environment_of_jvm(remote, conf, outside), quiet_file() as quiet:
+        settings = settings_at_start(remote, conf, outside, quiet)
         builder = SparkSession.builder.remote(remote).appName(application).config(map=settings)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it starts the server with these settings, and then complains that they are fixed
             return builder.getOrCreate()
 
 
-def _settings(
-    master: str, conf: Mapping[str, str], outside: Mapping[str, Given], quiet: str, options: str = ""
-) -> dict[str, Any]:
-    """All settings with which Spark starts; our defaults only where nothing outside says otherwise."""
-    defaults = {**DEFAULTS, **(LOOPBACK if on_this_machine(master) else {})}
-    settings = {**{key: value for key, value in defaults.items() if key not in outside}, **conf}
-    user = _given(JAVA_OPTIONS, conf, outside)
-    settings[JAVA_OPTIONS] = " ".join(filter(None, [f"-Dlog4j2.configurationFile=file:{quiet}", options, user]))
-    return {key: value for key, value in settings.items() if key not in _NAMED}
-
-
-def _given(key: str, conf: Mapping[str, str], outside: Mapping[str, Given]) -> str:
-    """Return a setting of the run, else from outside, else ""."""
-    return conf.get(key, outside[key].value if key in outside else "")
-
-
-@contextlib.contextmanager
-def _started_as(jvm: DriverJvm, master: str, conf: Mapping[str, str], outside: Mapping[str, Given]) -> Iterator[str]:
-    """While Spark starts: the environment for a quick JVM. Yields our options for it, "" where they do not apply."""
-    if not (jvm.is_quick and is_local(master)) or "PYSPARK_GATEWAY_PORT" in os.environ:
-        yield ""
-        return
-    given = " ".join([_given(DEFAULT_JAVA_OPTIONS, conf, outside), _given(JAVA_OPTIONS, conf, outside)])
-    archive = archive_for(find_java(), os.environ) if jvm.uses_archive(given, os.environ) else None
-    if archive is not None and not archive.is_whole():
-        archive = None
-    wanted: dict[str, str | None] = {"SPARK_LAUNCHER_OPTS": launcher_options(os.environ)}
-    if archive is not None:
-        wanted[CLASS_PATH] = str(archive.folder)
-        with contextlib.suppress(OSError):
-            os.utime(archive.folder)  # in use, so not one to be removed
-    before = {name: os.environ.get(name) for name in wanted}
-    _set_environment(wanted)
-    try:
-        yield jvm.options(given, os.environ, archive)
-    finally:
-        _set_environment(before)
-
-
 def _daemon(jvm: DriverJvm, master: str, conf: Mapping[str, str], outside: Mapping[str, Given]) -> dict[str, str]:
     """Return the settings for a daemon of workers that has imported dagflow, where a new Python is sure to find it."""
-    if not is_local(master) or _given(daemon.SETTING, conf, outside) or "PYSPARK_GATEWAY_PORT" in os.environ:
+    if not is_local(master) or given_setting(daemon.SETTING, conf, outside) or "PYSPARK_GATEWAY_PORT" in os.environ:
         return {}
     if os.environ.get("PYSPARK_PYTHON") != sys.executable:
         return {}
@@ -295,53 +243,13 @@ def _daemon(jvm: DriverJvm, master: str, conf: Mapping[str, str], outside: Mappi
     return {daemon.SETTING: daemon.MODULE, f"spark.executorEnv.{daemon.PRELOAD}": ",".join(jvm.preload)}
 
 
+def _daemon_ahead(settings: Mapping[str, str], jvm: DriverJvm) -> dict[str, str]:
+    """Start the daemon for a run, if the settings have it, while the JVM starts. Return the setting with which Spark finds it."""
+    if settings and jvm.preload and sys.platform == "linux":
+        with contextlib.suppress(OSError):  # then Spark's own process does all imports
+            return {f"spark.executorEnv.{daemon.AHEAD}": daemon.start_ahead(jvm.preload)}
+    return {}
+
+
 def _values(outside: Mapping[str, Given]) -> dict[str, str]:
     return {key: given.value for key, given in outside.items()}
-
-
-@contextlib.contextmanager
-def _environment_of_jvm(master: str, conf: Mapping[str, str], outside: Mapping[str, Given]) -> Iterator[None]:
-    """While Spark starts: the environment variables that it takes from us. Those of the user's stay as they are."""
-    # the address is chosen: pyspark refuses a second one in the environment
-    wanted: dict[str, str | None] = {"SPARK_REMOTE": None, "MASTER": None, "SPARK_API_MODE": None}
-    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # else the JVM runs already
-        wanted["JAVA_HOME"] = _quiet_home(find_java())
-    given = outside.get("spark.pyspark.python")
-    python = conf.get("spark.pyspark.python", given.value if given is not None else None)
-    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
-        # else tasks would run with the python3 of PATH, which has neither us nor pyarrow
-        wanted[name] = python if python and name == "PYSPARK_PYTHON" else os.environ.get(name) or sys.executable
-    if on_this_machine(master):
-        wanted["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP") or "127.0.0.1"  # servers, the UI's too, bind to loopback
-    before = {name: os.environ.get(name) for name in wanted}
-    _set_environment(wanted)
-    try:
-        yield
-    finally:
-        _set_environment(before)
-
-
-def _set_environment(values: Mapping[str, str | None]) -> None:
-    for name, value in values.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
-
-
-def _quiet_home(java: Java) -> str:
-    """A JAVA_HOME whose Java does not warn of the incubator module that Spark's launcher asks for, where one can be made."""
-    try:
-        return str(stand_in(java.home, java.version, os.environ))
-    except JavaNotRunnable:
-        return str(java.home)
-
-
-@contextlib.contextmanager
-def _quiet_file() -> Iterator[str]:
-    """A file that tells log4j to say nothing; Spark reads it when it starts."""
-    with tempfile.TemporaryDirectory(prefix="dagflow-log4j-") as folder:
-        path = os.path.join(folder, "log4j2.properties")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(QUIET)
-        yield path

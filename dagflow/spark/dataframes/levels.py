@@ -79,7 +79,8 @@ class LevelTasks:
         def body(send: Callable[[Row], None]) -> TaskOutcome | None:
             channels = TaskChannels(checked(arriving, spec, self.levels, send), send)
             program = self.programs[spec.stage]
-            return in_level(spec, channels, lambda own: execute(program, spec, log, attempt, again, own))
+            with spec.options.logs.in_worker():
+                return in_level(spec, channels, lambda own: execute(program, spec, log, attempt, again, own))
 
         if self.is_first:
             for _ in batches:  # one row: the partition's number

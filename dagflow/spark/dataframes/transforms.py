@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from dagflow.model.operator.call_sites import shown
 from dagflow.model.operator.dataframes import not_in_spark
-from dagflow.plan.errors import TypeNotInSpark
+from dagflow.planning.errors import TypeNotInSpark
 from dagflow.runtime.exchange.dataframes import transformed_rows
 from dagflow.runtime.exchange.errors import ColumnsDiffer
 from dagflow.runtime.exchange.rows import batch_of

@@ -25,7 +25,7 @@ FORMAT = 1
 PREFIX = "classes-"
 ARCHIVE, CHECKSUM = "archive.jsa", "checksum"
 CLASS_LIST, LOADED_CLASS_PATH = "classes", "loaded_class_path"
-"""What a session that loads the classes leaves, for the archive to be made from."""
+"""The files that a training session writes, and from which the archive is made."""
 
 FILES = (ARCHIVE, CHECKSUM, CLASS_PATH_FILE, LAUNCHER_CLASS_PATH)
 

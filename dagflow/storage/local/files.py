@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import io
@@ -10,7 +11,7 @@ import shutil
 import stat
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import cast
 
 import attrs
@@ -100,6 +101,14 @@ class LocalFileSystem:
             self.make_folders(os.path.dirname(plain))
             return open(plain, "xb", buffering=_WRITE_BUFFER)
 
+    def abandon(self, writer: BinaryWriter) -> None:
+        """See `FileSystem.abandon`."""
+        writer.close()
+
+    def remove_uploads(self, folder: str, is_stale: Callable[[str], bool]) -> int:
+        """See `FileSystem.remove_uploads`: disks have none."""
+        return 0
+
     def rename(self, source: str, target: str) -> None:
         """See `FileSystem.rename`; the two must be on one disk."""
         plain = _plain(target)
@@ -149,6 +158,31 @@ class LocalFileSystem:
         except (FileNotFoundError, NotADirectoryError):
             return False
         return True
+
+    def point(self, path: str, target: str) -> None:
+        """See `FileSystem.point`."""
+        folder, name = os.path.split(_plain(path))
+        fresh = os.path.join(folder, f".{name}.new")
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(fresh)  # of a process that died here
+        os.symlink(target, fresh)
+        os.replace(fresh, os.path.join(folder, name))
+
+    def pointed(self, path: str) -> str | None:
+        """See `FileSystem.pointed`."""
+        plain = _plain(path)
+        try:
+            return os.readlink(plain)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            raise FileExistsError(errno.EEXIST, "It is not a symbolic link", path) from error
+
+    def is_taken(self, path: str) -> bool:
+        """See `FileSystem.is_taken`."""
+        return self.exists(path)
 
     def sync_file(self, writer: BinaryWriter) -> None:
         """See `FileSystem.sync_file`."""

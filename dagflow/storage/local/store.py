@@ -6,7 +6,7 @@ import ctypes
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from dagflow.storage.confined import inside
@@ -118,6 +118,11 @@ class LocalStore:
                 self._settled.discard(folder)
                 folder = os.path.dirname(folder)
 
+    def discard_all(self, names: Sequence[str]) -> None:
+        """See `Store.discard_all`."""
+        for name in names:
+            self.discard(name)
+
     def sweep(self, before: float) -> int:
         """Remove temporary files last written before a time (seconds since the epoch), and return their number.
 
@@ -139,17 +144,19 @@ class LocalStore:
         attempts = _ATTEMPTS
         while True:
             attempts -= 1
-            temporary, identity = self._write(folder, data)
+            temporary, descriptor = self._write(folder, data)
             try:
-                return _give_name(temporary, path, identity)
+                return _give_name(temporary, path, _identity(descriptor))
             except FileNotFoundError:  # the temporary file was swept, or the folder removed with it: once more
                 if not attempts:
                     raise
             finally:
+                os.close(descriptor)  # not before: another writer's file could get the number of one that was swept
                 with suppress(OSError):  # a leftover is harmless, and the outcome stands
                     os.unlink(temporary)
 
-    def _write(self, folder: str, data: bytes) -> tuple[str, _Identity]:
+    def _write(self, folder: str, data: bytes) -> tuple[str, int]:
+        """Write a temporary file, and return its path and its descriptor, which is open."""
         temporary = f"{folder}/{_TEMPORARY}{os.urandom(12).hex()}"
         descriptor = self._open_new(folder, temporary)
         try:
@@ -158,14 +165,12 @@ class LocalStore:
                 view = view[os.write(descriptor, view) :]
             if self.durable:
                 sync_descriptor(descriptor)
-            status = os.fstat(descriptor)
         except BaseException:
+            os.close(descriptor)
             with suppress(OSError):
                 os.unlink(temporary)
             raise
-        finally:
-            os.close(descriptor)
-        return temporary, (status.st_dev, status.st_ino)
+        return temporary, descriptor
 
     def _open_new(self, folder: str, temporary: str) -> int:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -244,6 +249,11 @@ def _give_name(temporary: str, path: str, identity: _Identity) -> bool:
             return _rename_if_absent(temporary, path, identity, error)
         raise
     return True
+
+
+def _identity(descriptor: int) -> _Identity:
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino
 
 
 def _is_same(path: str, identity: _Identity) -> bool:

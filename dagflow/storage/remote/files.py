@@ -12,8 +12,10 @@ from typing import Any, cast
 from dagflow.errors.wording import suggest
 from dagflow.storage.errors import DriverMissing, FolderPage, UnknownScheme
 from dagflow.storage.files import BinaryReader, BinaryWriter, FileStatus
+from dagflow.storage.remote import s3
 from dagflow.storage.remote.drivers import driver_errors
-from dagflow.storage.urls import join, split_url
+from dagflow.storage.remote.ranges import RangeReader
+from dagflow.storage.urls import BUCKETS, join, split_url
 
 # What pip calls the package in which a module is.
 _PACKAGES = {
@@ -23,10 +25,8 @@ _PACKAGES = {
     "dropboxdrivefs": "dropboxdrivefs",
     "yaml": "pyyaml",
 }
-BUCKETS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
-# Under these keys the drivers tell when a file was modified; the first that is there counts.
-_READS_ONE_VERSION = ("s3", "s3a")
-"""Schemes whose driver sends the version that it was told (`If-Match`) with each read."""
+_POINTER = 1024  # bytes that are looked at of a file that may be a pointer
+# Under these keys the drivers tell the version of a file, and when it was modified; the first that is there counts.
 _MARKS = ("ETag", "etag", "Content-MD5", "Digest")
 _TIMES = (
     "Last-Modified",
@@ -56,7 +56,9 @@ class FsspecFileSystem:
         from fsspec.core import url_to_fs
 
         _, separator, rest = path.partition("://")
-        found: tuple[Any, str] = url_to_fs(f"{self.scheme}://{rest if separator else path}")
+        found: tuple[Any, str] = url_to_fs(
+            f"{self.scheme}://{rest if separator else path}", **(s3.OPTIONS if self.scheme in s3.SCHEMES else {})
+        )
         return found
 
     def status(self, path: str) -> FileStatus:
@@ -64,6 +66,7 @@ class FsspecFileSystem:
         with driver_errors(path, "looking at it"):
             driver, name = self.resolve(path)
             driver.invalidate_cache(driver._parent(name))
+            driver.invalidate_cache(name)  # as a folder that was listed before: it may be gone
             return _status(path, driver.info(name))
 
     def scan(self, path: str) -> Iterator[FileStatus]:
@@ -80,32 +83,63 @@ class FsspecFileSystem:
                 continue
             yield _status(join(path, key.rpartition("/")[2]), info)
 
-    def open(self, path: str, planned: FileStatus | None = None) -> BinaryReader:
+    def open(self, path: str, planned: FileStatus | None = None, stop: int | None = None) -> BinaryReader:
         """See `FileSystem.open`; drivers read ahead, so that reads of a mebibyte are cheap.
 
         `planned`: the status that a listing gave. Where each read of a driver asks for that version, the file is opened
         without a request for its status. A read of a file that has changed since then raises OSError.
+        `stop`: the end of the part that is to be read (see `RangeReader`).
         """
         with driver_errors(path, "opening it"):
             driver, name = self.resolve(path)
             parent = driver._parent(name)
             driver.invalidate_cache(parent)  # what the stream knows of the file is what `opened_status` tells
-            if planned is not None and planned.version and self.scheme in _READS_ONE_VERSION:
+            is_s3 = self.scheme in s3.SCHEMES
+            if planned is not None and planned.version and is_s3:  # so the driver asks for no status; each read names the version
                 driver.dircache[parent] = [_listing_entry(name, planned)]
             stream = driver.open(name, "rb")
             driver.invalidate_cache(parent)
+            if is_s3 and planned is not None:
+                length = planned.length
+                fetch = s3.fetch_of(driver, name, planned.version)
+                return RangeReader(fetch, length, length if stop is None else stop, stream.details)
         if isinstance(stream, io.BytesIO):  # memory:// hands the same object, with one position, to every reader
             return io.BytesIO(stream.getvalue())
         return cast("BinaryReader", stream)
 
     def create(self, path: str) -> BinaryWriter:
-        """See `FileSystem.create`. If a driver cannot create exclusively, it checks first; a race may then overwrite."""
+        """See `FileSystem.create`. If a driver cannot create exclusively, it checks first; a race may then overwrite.
+
+        Object stores replace an existing object: if the answer to a write is lost, the driver writes again, and a condition would
+        refuse the object's own second request. Callers give names that no other writer has.
+        """
         driver, name = self.resolve(path)
+        if self.scheme in BUCKETS:
+            return cast("BinaryWriter", driver.open(name, "wb"))
         try:
             return _create(driver, name)
         except FileNotFoundError:
             driver.makedirs(driver._parent(name), exist_ok=True)
             return _create(driver, name)
+
+    def abandon(self, writer: BinaryWriter) -> None:
+        """See `FileSystem.abandon`. Ends the upload that a large file has begun."""
+        from fsspec.spec import AbstractBufferedFile
+
+        stream: Any = writer
+        if isinstance(stream, AbstractBufferedFile):
+            stream.discard()
+            stream.closed = True  # else the destructor would write what is left
+        else:  # a stream of the driver's own, as of hdfs: it has written what it was given
+            stream.close()
+
+    def remove_uploads(self, folder: str, is_stale: Callable[[str], bool]) -> int:
+        """See `FileSystem.remove_uploads`. The stores other than S3 remove such parts by themselves, after a week."""
+        if self.scheme not in s3.SCHEMES:
+            return 0
+        with driver_errors(folder, "listing unfinished uploads"):
+            driver, name = self.resolve(folder)
+            return s3.remove_uploads(driver, name, is_stale)
 
     def rename(self, source: str, target: str) -> None:
         """See `FileSystem.rename`. Object stores copy and remove; the target still appears complete."""
@@ -113,7 +147,10 @@ class FsspecFileSystem:
 
         driver, name = self.resolve(source)
         _, new = self.resolve(target)
-        if type(driver).mv is not AbstractFileSystem.mv:
+        if self.scheme in s3.SCHEMES:
+            s3.copy(driver, name, new)
+            driver.rm_file(name)
+        elif type(driver).mv is not AbstractFileSystem.mv:
             driver.makedirs(driver._parent(new), exist_ok=True)
             driver.mv(name, new)
         else:  # the general mv takes * and [ in names for patterns
@@ -154,6 +191,31 @@ class FsspecFileSystem:
         except (FileNotFoundError, NotADirectoryError):
             return False
         return True
+
+    def point(self, path: str, target: str) -> None:
+        """See `FileSystem.point`: one request."""
+        with driver_errors(path, "writing it"):
+            driver, name = self.resolve(path)
+            driver.pipe_file(name, f"{target}\n".encode())
+
+    def pointed(self, path: str) -> str | None:
+        """See `FileSystem.pointed`."""
+        try:
+            with driver_errors(path, "reading it"):
+                driver, name = self.resolve(path)
+                driver.invalidate_cache(driver._parent(name))
+                return str(driver.cat_file(name)[:_POINTER].decode(errors="replace")).strip()
+        except FileNotFoundError:
+            return None
+        except IsADirectoryError as error:
+            raise FileExistsError(errno.EEXIST, "It is a folder", path) from error
+
+    def is_taken(self, path: str) -> bool:
+        """See `FileSystem.is_taken`."""
+        if self.scheme not in s3.SCHEMES:
+            return self.exists(path)
+        with driver_errors(path, "looking at it"):
+            return s3.is_object(*self.resolve(path))
 
     def sync_file(self, writer: BinaryWriter) -> None:
         """See `FileSystem.sync_file`: the store has the file when it is closed."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 from dagflow.storage.confined import inside
 from dagflow.storage.errors import BucketMissing, CredentialsMissing, OutcomeUnknown, StoreRefused
 from dagflow.storage.explain import explained, translate
+from dagflow.storage.remote import s3
 from dagflow.storage.remote.drivers import code_of, driver_errors, explain
 from dagflow.storage.remote.files import remote_file_system
 from dagflow.storage.store import check_name, is_name
@@ -47,7 +48,11 @@ class FsspecStore:
         return f"FsspecStore({self.url!r})"
 
     def create(self, name: str, data: bytes) -> bool:
-        """See `Store.create`. After a lost answer, the record is read back, and sent again if it is not there."""
+        """See `Store.create`. After a lost answer, the record is read back, and sent again if it is not there.
+
+        Drivers repeat requests by themselves. If an answer was lost on the way, the repeated request is refused, because the
+        name exists: the record's own bytes are there. So a refusal says nothing yet; the bytes tell whose record it is.
+        """
         target = inside(self.url, check_name(name))
         driver, path = self._files.resolve(target)
         for attempt in range(_ATTEMPTS):
@@ -62,10 +67,10 @@ class FsspecStore:
                 if isinstance(explained_error, BucketMissing | CredentialsMissing):
                     raise explained_error from error
                 refused = _says_exists(error)
-                if refused and attempt == 0:
+                if refused and self._scheme == "memory":
                     return False
                 stored = self._look(driver, path, target, error)
-                if stored is not None:  # ours, when an attempt before this one took effect and its answer was lost
+                if stored is not None:  # ours, when a request before this one took effect and its answer was lost
                     return stored == data
                 if attempt == _ATTEMPTS - 1:
                     if isinstance(error, OSError):
@@ -82,17 +87,11 @@ class FsspecStore:
 
     def names(self, prefix: str = "") -> list[str]:
         """See `Store.names`."""
-        start = prefix.rpartition("/")[0]
         driver, top = self._files.resolve(self.url)
         top = top.rstrip("/") + "/"
-        below = top + start
         with explained(self.url, "listing records"), driver_errors(self.url, "listing records"):
-            driver.invalidate_cache()
-            try:
-                paths = driver.find(below.rstrip("/"), withdirs=False)
-            except FileNotFoundError:
-                return []
-        names = [str(path)[len(top) :] for path in paths if str(path).startswith(top)]
+            paths = s3.keys(driver, top + prefix) if self._scheme in s3.SCHEMES else _found(driver, top, prefix)
+            names = [str(path)[len(top) :] for path in paths if str(path).startswith(top)]
         return sorted(name for name in names if name.startswith(prefix) and is_name(name))
 
     def discard(self, name: str) -> None:
@@ -101,6 +100,21 @@ class FsspecStore:
         driver, path = self._files.resolve(target)
         with explained(target, "removing a record"), suppress(FileNotFoundError):
             driver.rm_file(path)
+
+    def discard_all(self, names: Sequence[str]) -> None:
+        """See `Store.discard_all`."""
+        if self._scheme in s3.SCHEMES and len(names) > 1:
+            targets = [inside(self.url, check_name(name)) for name in names]
+            with explained(self.url, "removing records"), driver_errors(self.url, "removing records"):
+                driver, _ = self._files.resolve(self.url)
+                try:
+                    s3.remove(driver, [self._files.resolve(target)[1] for target in targets])
+                    return
+                except OSError as error:
+                    if error.errno != errno.ENOSYS:  # 501: the store removes one object at a time only
+                        raise
+        for name in names:
+            self.discard(name)
 
     def _send_through(self, driver: Any, path: str, data: bytes) -> None:
         """Send a record, again if writers of one name were in conflict (409), until one of them has won."""
@@ -129,6 +143,15 @@ class FsspecStore:
         except Exception as error:  # noqa: BLE001  # drivers have exceptions of all kinds
             why = f"{type(cause).__name__}: {cause}; reading it back failed too: {type(error).__name__}: {error}"
             raise OutcomeUnknown(url=target, reason=why) from cause
+
+
+def _found(driver: Any, top: str, prefix: str) -> Iterable[str]:
+    """Return the paths of the objects below the folder in which a prefix ends."""
+    driver.invalidate_cache()
+    try:
+        return cast("Iterable[str]", driver.find((top + prefix.rpartition("/")[0]).rstrip("/"), withdirs=False))
+    except FileNotFoundError:
+        return ()
 
 
 def _says_conflict(error: Exception) -> bool:

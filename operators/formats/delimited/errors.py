@@ -39,10 +39,13 @@ class HeaderBad(ReadError, ValueError):
     position: int
     reason: str
     advice: str = ""
+    is_not_text: bool = False
 
     @override
     def message(self) -> str:
         advice = self.advice or f"If the file has no header: {definition(self.reader, 'format.header', False)}."
+        if self.is_not_text:
+            advice = f"Name the real encoding: {definition(self.reader, 'format.encoding', 'latin-1')} (or cp1252, …)."
         return f"{self.path}: the header, at {self.at(self.position)}, {self.reason}.\n{advice}"
 
 

@@ -143,7 +143,7 @@ class CsvReader(LinesReader):
         return RowOrigin(position, line, text, memoryview(piece.data)[begin:end] if end <= len(piece.data) else None)
 
     def _report(self, part: Piece, record: BadRecord) -> None:
-        position, line, raw, _ = self.origin(self._piece, self._first + record.number)
+        position, line, raw, *_ = self.origin(self._piece, self._first + record.number)
         reason, opened, opened_at = record.reason, self._inner.opened, self._inner.opened_at
         if opened_at is not None:
             where = "" if self._lines is None else f" (line {self._lines.at(opened_at)})"
@@ -171,8 +171,7 @@ def header_names(format: CsvFormat, context: DelimitedContext, path: str) -> lis
         fields = [field.text.decode(dialect.bytes_encoding) for field in FieldSplitter(dialect).split(record)]
         return column_names(fields, clean=format.clean_header)
     except UnicodeDecodeError as error:
-        reason = f"has bytes that are not {dialect.encoding} ({error.object[error.start : error.end].hex(' ')})"
-        advice = "Name the real encoding: encoding='cp1252', say."
-        raise HeaderBad(path=path, position=beginning.header_at, reason=reason, advice=advice) from None
+        reason = f"has bytes that are not {dialect.encoding} (0x{error.object[error.start]:02x})"
+        raise HeaderBad(path=path, position=beginning.header_at, reason=reason, is_not_text=True) from None
     except ValueError as error:
         raise HeaderBad(path=path, position=beginning.header_at, reason=str(error)) from None

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dagflow.scan import not_text
 from operators.contexts.piece import Piece
 from operators.formats.delimited.dialect import Dialect
 from operators.formats.delimited.fields import FieldSplitter
@@ -106,7 +107,7 @@ class PieceText:
             record.decode(self.dialect.bytes_encoding)
         except UnicodeDecodeError as error:
             wrong, at = record[error.start : error.end], int(piece.positions[number]) + error.start
-            self.report(piece, BadRecord(number, f"byte {at} ({wrong.hex(' ')}) is not {self.dialect.encoding}", column))
+            self.report(piece, BadRecord(number, not_text(f"byte {at}", wrong, self.dialect.encoding), column))
 
     @cached_property
     def splitter(self) -> FieldSplitter:

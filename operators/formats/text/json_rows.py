@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from dagflow.scan import text_of, wider
+from dagflow.scan import not_text, text_of, wider
 
 MOST_NESTED = 100
 """Objects and lists in one another, at most; what is deeper would overflow the stack of one parser or another."""
@@ -137,7 +137,7 @@ def parse_line(data: bytes, exact: bool = False) -> dict[str, Any]:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise BadLine(f"byte {error.start} of the line ({data[error.start : error.start + 1].hex()}) is not UTF-8") from None
+        raise BadLine(not_text(f"byte {error.start} of the line", data[error.start : error.start + 1], "UTF-8")) from None
     if data.count(b"{") + data.count(b"[") > MOST_NESTED and depth(data) > MOST_NESTED:
         raise BadLine(f"the line is nested more than {MOST_NESTED} deep")
     text = text.strip(" \t\r\n")

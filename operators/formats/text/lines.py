@@ -16,6 +16,7 @@ from operators.compression import DecompressingContext
 from operators.contexts import Piece, ReadAheadLineReaderContext
 from operators.contexts.entity import PieceReaderContext
 from operators.contexts.errors import RecordTooLong
+from operators.formats.text.line_numbers import LineNumbers
 from operators.readers.reading.claiming import Claiming
 
 RAW_BYTES = 4_000
@@ -62,16 +63,19 @@ class LinesReader(ManagedReader[FileSchemaNegotiator]):
     Attributes:
         piece_bytes: the bytes that are read, and loaded, at a time.
         first_line: the number of the current piece's first line, from 1; None if the range began inside the file.
+        counts_lines: False for a format whose rows do not end with line ends.
     """
 
     piece_bytes: ClassVar[int] = MiB
 
     first_line: int | None = attrs.field(init=False, default=None)
+    counts_lines: bool = attrs.field(init=False, default=True)
 
     def open(self, negotiator: FileSchemaNegotiator) -> bool:
         """Go to the first line of the range."""
         self._negotiator = negotiator
         self._lines_read = 0
+        self._numbers: LineNumbers | None = None
         self._claiming = Claiming(negotiator.context.clock, in_batches=True)
         self._claiming.begin()
         self._claiming.track(_Claims(negotiator))
@@ -135,6 +139,18 @@ class LinesReader(ManagedReader[FileSchemaNegotiator]):
     def origin(self, piece: Piece, row: int) -> RowOrigin:
         """Return the place of line `row` of the current piece."""
         text = piece.part(row, row + 1).bytes_list()[0][:RAW_BYTES].decode("utf-8", "backslashreplace")
-        line = None if self.first_line is None else self.first_line + row
         data = memoryview(piece.data)[int(piece.offsets[row]) : int(piece.offsets[row + 1])]
-        return RowOrigin(int(piece.positions[row]), line, text, data)
+        return RowOrigin(int(piece.positions[row]), self._line_at(piece, row), text, data)
+
+    def _line_at(self, piece: Piece, row: int) -> int | None:
+        """Return the number of line `row` of the current piece; None if it is not known."""
+        if not self.counts_lines:
+            return None
+        if self.first_line is not None:
+            return self.first_line + row
+        if self._context.unit:  # the file cannot be read again from its start
+            return None
+        if self._numbers is None:
+            self._numbers = LineNumbers(self._negotiator.stream)
+        self._numbers.come_to(piece)
+        return self._numbers.at(int(piece.offsets[row]))

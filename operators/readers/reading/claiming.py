@@ -49,7 +49,7 @@ class _Positions(Sequence[int]):
         at = number + (self.stop if number < 0 else self.first)
         if not self.first <= at < self.stop:
             raise IndexError(number)
-        return int(self.piece.offsets[at]) + self.piece.position - self.piece.begin
+        return self.piece.position_of(at)
 
 
 @attrs.define
@@ -71,17 +71,35 @@ class Claiming:
     _quickest: float = math.inf
     _firsts: int = 0
     _worked: float = 0.0
+    _waiting: int = 0
+    _waits: bool = False
 
     def begin(self) -> None:
         """Begin a block. Nothing is claimed before it has a tracker."""
         self.tracker, self.is_over = None, False
 
-    def track(self, tracker: Any) -> None:
-        """Claim the records of the current block with a tracker."""
+    @property
+    def has_pace(self) -> bool:
+        """True once records have been passed on."""
+        return self._firsts > 0 or self._worked > 0
+
+    def track(self, tracker: Any, *, with_first: bool = True) -> None:
+        """Claim the records of the current block with a tracker. `with_first`: its first records may be passed on at once."""
         self.tracker = tracker
-        self._is_first = (self._firsts + 1) * COST <= max(FREE, SHARE * self._worked)
+        self._is_first = with_first and (self._firsts + 1) * COST <= max(FREE, SHARE * self._worked)
         if self._is_first:
             self._before, self._limit = self._limit, FIRST
+
+    def has_room(self, count: int) -> bool:
+        """Return True if so many more records, with those that wait, would be claimed at once."""
+        return self._waiting + count <= self._limit
+
+    def may_wait(self, count: int) -> bool:
+        """Return True if that many more records, just claimed, may be passed on with later ones (`passed_on`)."""
+        self._waits = not self._is_first and self.has_room(count)
+        if self._waits:
+            self._waiting += count
+        return self._waits
 
     def parts(self, piece: Piece) -> Iterator[Piece]:
         """Yield the parts of a piece, each claimed just before. `is_over` tells that some were refused."""
@@ -96,7 +114,9 @@ class Claiming:
             if part is not None:
                 began = self.clock.monotonic()
                 yield part
-                self._took(len(part), self.clock.monotonic() - began)
+                if not self._waits:
+                    self._took(len(part), self.clock.monotonic() - began)
+                self._waits = False
             if granted < count:
                 self.is_over = True
                 return
@@ -125,5 +145,6 @@ class Claiming:
         self._is_first = False
 
     def passed_on(self, records: int, seconds: float) -> None:
-        """Take note of single records that were emitted, and of the seconds that they took."""
+        """Take note of records that were emitted together, and of the seconds that they took."""
+        self._waiting = 0
         self._took(records, seconds)

@@ -15,6 +15,7 @@ from operators.contexts import BadText, Entity, Piece
 from operators.contexts.errors import ReadError
 from operators.contexts.piece import int64_array
 from operators.readers.reading.conversion import BytesConversion
+from operators.readers.reading.joined_pieces import WaitingPiece, joined
 from operators.readers.reading.reader_time import ExcludedTime
 from operators.readers.reading.record_finder import RecordFinder
 
@@ -23,7 +24,7 @@ MAX_RECORDS = 16_384
 MAX_ROWS = 65_536
 """The rows of a batch."""
 MAX_BYTES = 1 << 20
-"""The bytes of single entities that are collected before they are emitted."""
+"""The bytes of single entities, or of pieces of small blocks, that are collected before they are emitted."""
 SHOWN_CHARACTERS = 1_000
 
 
@@ -46,6 +47,8 @@ class RecordOutput:
     _positions: list[int] = attrs.field(factory=list)
     _data: list[bytes] = attrs.field(factory=list)
     _used: int = 0
+    _waiting: list[WaitingPiece] = attrs.field(factory=list)
+    _waiting_bytes: int = 0
 
     def __attrs_post_init__(self) -> None:
         self.is_vectorised = self.finder.has_pieces and not self.conversion.is_custom
@@ -59,15 +62,60 @@ class RecordOutput:
         self._block, self._path = block, path
         self._positions, self._data, self._used = [], [], 0
 
-    def emit_piece(self, piece: Piece) -> None:
-        """Emit the records of a piece."""
+    def keep(self, piece: Piece) -> None:
+        """Keep a piece of the block, to be emitted with others (`emit_waiting`). It counts as read."""
         self.finder.count_bytes(piece.used_bytes)
+        self._waiting.append(WaitingPiece(self._block.block_id, self._path or "", piece))
+        self._waiting_bytes += piece.used_bytes
+
+    @property
+    def is_full(self) -> bool:
+        """True if enough bytes wait."""
+        return self._waiting_bytes >= MAX_BYTES
+
+    @property
+    def is_waiting(self) -> bool:
+        """True if pieces wait."""
+        return bool(self._waiting)
+
+    def emit_waiting(self) -> int:
+        """Emit the pieces that wait as one batch. Return the number of their records."""
+        waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        if not waiting:
+            return 0
+        try:
+            whole = joined(waiting)
+            column = self.conversion.column(whole.piece)
+        except BadText:  # named by the piece that has it
+            return self._emit_each(waiting)
+        self.context.at_blocks({each.block_id: each.path for each in waiting}, waiting[0].piece.position)
+        self._emit_column(whole.block_ids, whole.positions, column)
+        return len(column)
+
+    def _emit_each(self, waiting: list[WaitingPiece]) -> int:
+        block, path = self._block, self._path
+        for each in waiting:
+            self._block, self._path = each, each.path
+            self.context.at(each.path, each.piece.position)
+            self._emit(each.piece)
+        self._block, self._path = block, path
+        return sum(len(each.piece) for each in waiting)
+
+    def emit_piece(self, piece: Piece) -> None:
+        """Emit the records of a piece, after those that wait."""
+        if self._waiting:
+            self.emit_waiting()
+        self.context.at(self._path, piece.position)
+        self.finder.count_bytes(piece.used_bytes)
+        self._emit(piece)
+
+    def _emit(self, piece: Piece) -> None:
         if not self.is_vectorised:
             self._convert(piece.positions, piece.bytes_list())
             return
         try:
             if self.port.wants_batches:
-                self._emit_column(piece.positions, self.conversion.column(piece))
+                self._emit_block(piece.positions, self.conversion.column(piece))
             else:
                 self._emit_values(piece.positions, self.conversion.values(piece))
         except BadText as error:
@@ -137,7 +185,7 @@ class RecordOutput:
         """Emit records as bounded lists; in batches only those that had to be converted one by one after a bad record."""
         if self.port.wants_batches and self.is_vectorised:
             kind = pa.string() if values and isinstance(values[0], str) else pa.binary()
-            self._emit_column(positions, pa.array(values, kind))
+            self._emit_block(positions, pa.array(values, kind))
             return
         self.context.count("records", len(values))
         for start in range(0, len(values), MAX_RECORDS):
@@ -148,11 +196,14 @@ class RecordOutput:
             with self.excluded:
                 self.port.emit_all(records)
 
-    def _emit_column(self, positions: Any, column: pa.Array) -> None:
-        """Emit records as batches."""
+    def _emit_block(self, positions: Any, column: pa.Array) -> None:
+        """Emit records of the block as batches."""
+        self._emit_column(np.full(len(column), self._block.block_id, np.int64), positions, column)
+
+    def _emit_column(self, ids: Any, positions: Any, column: pa.Array) -> None:
+        """Emit records as batches. `ids`: their blocks."""
         count = len(column)
         self.context.count("records", count)
-        ids = np.full(count, self._block.block_id, np.int64)
         columns = [int64_array(ids), int64_array(positions), column]
         batch = pa.RecordBatch.from_arrays(columns, names=["block_id", "position", "record"])
         for start in range(0, count, MAX_ROWS):

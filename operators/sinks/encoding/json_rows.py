@@ -45,13 +45,13 @@ class JsonEncoder:
         parts: list[Any] = []
         for name, column, path in zip(names, columns, above, strict=True):
             key = json.dumps(name, ensure_ascii=False)
-            parts += [f"{',' if parts else '{'}{key}:", self._values(path or name, column)]
+            parts += [f"{',' if parts else '{'}{key}:", self.values(path or name, column)]
         if not parts:
             return pa.array(["{}"] * rows, pa.string())
         return pc.binary_join_element_wise(*parts, "}", "")
 
-    def _values(self, path: str, column: Any) -> Any:
-        """Return the values of a column as JSON; `null` for nulls."""
+    def values(self, path: str, column: Any) -> Any:
+        """Return the values of a column as JSON; `null` for nulls. `path`: of the column, for errors."""
         kind: Any = column.type
         plain = kind_of_text(kind)
         if plain == TEXT:
@@ -72,9 +72,11 @@ class JsonEncoder:
             entry = pa.struct([pa.field("key", kind.key_type, nullable=False), pa.field("value", kind.item_type)])
             column = column.cast(pa.list_(entry))
             keys, items = column.flatten().flatten()
-            texts = _joined(column, pc.binary_join_element_wise(_quoted(as_text(keys)), self._values(path, items), ":"), "{", "}")
+            texts = joined_lists(
+                column, pc.binary_join_element_wise(_quoted(as_text(keys)), self.values(path, items), ":"), "{", "}"
+            )
         else:
-            texts = _joined(column, self._values(f"{path}[]", column.flatten()), "[", "]")
+            texts = joined_lists(column, self.values(f"{path}[]", column.flatten()), "[", "]")
         return texts.fill_null("null")
 
     def _reals(self, path: str, column: Any) -> Any:
@@ -95,7 +97,7 @@ def _quoted(texts: Any) -> Any:
     return pc.binary_join_element_wise('"', texts, '"', "")
 
 
-def _joined(lists: Any, values: Any, begin: str, end: str) -> Any:
+def joined_lists(lists: Any, values: Any, begin: str, end: str) -> Any:
     """Return the text of each list, from the texts of the values of all lists."""
     lengths = pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
@@ -106,20 +108,20 @@ def _joined(lists: Any, values: Any, begin: str, end: str) -> Any:
 def check_types(schema: pa.Schema, operator: str) -> None:
     """Raise TypeNotWritable for columns that JSON has no form for, also in lists and structs."""
     for field in schema:
-        wrong = _wrong(field.type)
+        wrong = unsupported_part(field.type)
         if wrong is not None:
             help_ = "make text or numbers of it before it comes here, or write Parquet"
             raise TypeNotWritable(operator=operator, column=field.name, type=wrong, format="JSON", help=help_)
 
 
-def _wrong(kind: Any) -> str | None:
+def unsupported_part(kind: Any) -> str | None:
     """Return the part of a type that JSON has no form for; None if there is none."""
     if kind_of_text(kind) is not None:
         return None
     if t.is_struct(kind):
-        return next((wrong for field in kind if (wrong := _wrong(field.type)) is not None), None)
+        return next((wrong for field in kind if (wrong := unsupported_part(field.type)) is not None), None)
     if t.is_map(kind):
-        return _wrong(kind.item_type) if kind_of_text(kind.key_type) == TEXT else str(kind)
+        return unsupported_part(kind.item_type) if kind_of_text(kind.key_type) == TEXT else str(kind)
     if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
-        return _wrong(kind.value_type)
+        return unsupported_part(kind.value_type)
     return str(kind)

@@ -10,10 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as t
 
+from operators.formats.options import NO_VALUE
 from operators.sinks.errors import PartitionColumnRefused
-
-NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
-"""The name that Hive, Spark and Arrow give the folder of rows without a value."""
 
 
 def folders(batch: pa.RecordBatch, columns: Sequence[str], operator: str) -> Iterator[tuple[str, pa.RecordBatch]]:

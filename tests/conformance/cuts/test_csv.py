@@ -69,7 +69,7 @@ def test_blocks_and_windows_may_be_cut_anywhere(source: Path, runner: str) -> No
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark_session")
-def test_skewed_work_is_taken_over(source: Path) -> None:
+def test_skewed_work_on_spark_is_taken_over(source: Path) -> None:
     rows, _, events = rows_of(source, "spark", Slow(), rebalance="auto")
     assert rows == ROWS
     assert [event for event in events if isinstance(event, Stolen)]

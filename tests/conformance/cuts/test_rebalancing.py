@@ -215,8 +215,8 @@ def test_a_worker_killed_before_its_work_begins_loses_nothing(on: str, source: P
     root = Path(__file__).parents[3]
     path = os.pathsep.join([str(tmp_path / "path"), str(root)])
     command = [sys.executable, "-c", SCRIPT, str(source), str(tmp_path / "out"), on]
-    surroundings = {**os.environ, "PYTHONPATH": path, "KILLS": str(tmp_path / "kills"), "KILL_AT": kills, "DAGFLOW_SLOTS": "2"}
-    ran = subprocess.run(command, cwd=root, env=surroundings, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "PYTHONPATH": path, "KILLS": str(tmp_path / "kills"), "KILL_AT": kills, "DAGFLOW_SLOTS": "2"}
+    ran = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert len(list((tmp_path / "kills").iterdir())) == len(kills.split(","))
     _, retried = json.loads(ran.stdout.splitlines()[-1])

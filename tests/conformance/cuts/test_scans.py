@@ -19,7 +19,7 @@ from dagflow.launching.launch import launch
 from dagflow.ledger import Ledger, read_dataset
 from dagflow.lineage.replay import replay
 from dagflow.lineage.trace import ApplicationLocator
-from dagflow.plan.view import plan_view
+from dagflow.planning.view import plan_view
 from dagflow.render.plan import plan_text
 from dagflow.runtime.events import Event, Stolen
 from dagflow.scan import BadRow
@@ -208,7 +208,7 @@ class SlowRows(Operator):
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark_session")
 @pytest.mark.parametrize("format", [JsonLinesFormat(), CsvFormat()], ids=["json", "csv"])
-def test_blocks_of_slow_rows_are_taken_over_while_they_are_read(tmp_path: Path, format: Any) -> None:
+def test_blocks_of_slow_rows_are_taken_over_on_spark_while_they_are_read(tmp_path: Path, format: Any) -> None:
     source, seen = tmp_path / "in", Collector[Any]()
     source.mkdir()
     line = '{{"n": {}}}\n' if isinstance(format, JsonLinesFormat) else "{}\n"

@@ -16,15 +16,15 @@ Windows = Sequence[Sequence[tuple[int, int]]]
 SIZE = 10
 """Of windows of event time, in microseconds: a record's number is its time."""
 TOP = 2
-"""How many records `TopN` leaves of each key."""
+"""The number of records that `TopN` leaves of each key."""
 ALONE = 1000
-"""What a left join adds to a number that has no partner."""
+"""The value that a left join adds to a number that has no partner."""
 MARKS = {"even": 10, "negative": 20, "rest": 30}
-"""What is added to the numbers that leave by each port of `Split`."""
+"""The value that is added to the numbers that leave by each port of `Split`."""
 LATE = 7
-"""What is added to the numbers of records that are late."""
+"""The value that is added to the numbers of records that are late."""
 AT_BEGIN, AT_END = (0, 11), (1, -12)
-"""What `begins` emits in `begin_window()` and in `end_window()`, in one of its partitions."""
+"""The records that `begins` emits in `begin_window()` and in `end_window()`, in one of its partitions."""
 
 
 @attrs.frozen

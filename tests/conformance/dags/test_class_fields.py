@@ -203,7 +203,7 @@ def test_columns_are_the_same_with_annotations_as_text(module: Any) -> None:
 
 
 @pytest.mark.spark
-def test_fields_of_every_kind_come_through_on_both_runners(spark_session: Any, module: Any, source: Path) -> None:
+def test_fields_of_every_kind_come_through_locally_and_on_spark(spark_session: Any, module: Any, source: Path) -> None:
     found = records(module, source, "spark")
     assert [len(each) for each in found] == [40, 10, 40, 10]
     assert found == records(module, source, "local")

@@ -91,7 +91,7 @@ def run_slowly(source: Path, output: Path, runner: str, windows_in_flight: int) 
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark_session")
-def test_the_next_window_fills_slots_that_the_last_tasks_leave_idle(source: Path, tmp_path: Path) -> None:
+def test_the_next_window_fills_slots_that_the_last_spark_tasks_leave_idle(source: Path, tmp_path: Path) -> None:
     """The first file takes long; meanwhile tasks of the next window run on the other slot."""
     warm = tmp_path / "warm"
     run_dag(line_filter(source, warm, vectorised()), runner="spark")

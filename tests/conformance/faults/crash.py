@@ -1,7 +1,6 @@
 """Kills launches at every touch of a file below the output, and lets others resume there.
 
-`python crash.py SOURCE FOLDER STRIDE APPLICATION`; prints one line of JSON. A process of its own, which forks one child a launch:
-forking is a hundred times faster than starting Python, and nothing that a child does outlives it.
+`python crash.py SOURCE FOLDER STRIDE APPLICATION`; prints one line of JSON. A process of its own, which forks one child a launch.
 """
 
 from __future__ import annotations
@@ -18,30 +17,27 @@ from typing import Any
 import attrs
 
 from dagflow import DAG, InputPort, MapState, Operator, OperatorContext, OutputPort, ReaderRecord, State, WindowState
-from dagflow.ledger import read_dataset
+from dagflow.ledger import committed_files, read_dataset
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.scaling import StatelessPartitioner
 from dagflow.state import task_states
 from dagflow.testing import run_dag
 from operators import BlockReader, CsvWriter, ParquetWriter, RecordWriter
+from tests.chaos.dying import in_child
 from tests.conformance.apps import chain, left_over, line_filter, lines_in, vectorised, written
 
-TOUCHES = ("open", "os.rename", "os.link", "os.remove", "os.mkdir", "os.rmdir", "os.truncate")
+TOUCHES = ("open", "os.rename", "os.link", "os.symlink", "os.remove", "os.mkdir", "os.rmdir", "os.truncate")
 
 
 def run(source: Path, output: Path, kill_at: int | None, **options: Any) -> int:
-    """Launches in a child; `kill_at` is the number of the touch at which it is killed. Its exit status, -9 if it was killed."""
-    child = os.fork()
-    if child:
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    try:
+    """Launch in a child. `kill_at`: the number of the touch at which it is killed. Return its exit status."""
+
+    def work() -> None:
         if kill_at is not None:
             kill_at_touch(str(output), kill_at)
         run_here(source, output, **options)
-        os._exit(0)
-    except BaseException as error:  # noqa: BLE001  # whatever ends it is told to the test
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        os._exit(1)
+
+    return in_child(work)
 
 
 def run_here(source: Path, output: Path, **options: Any) -> None:
@@ -119,7 +115,7 @@ def keyed(source: Path, output: Path) -> Any:
 
 
 def word_count(source: Path, output: Path) -> Any:
-    """The application: totals of words over all windows, in two partitions."""
+    """The application: totals of all words in each window, in two partitions. They replace those of the window before."""
     apart = {"block_size": 5, "operator.lines.splitter.blocks_threshold": 3, "operator.count.partitioner": "2"}
     return str(Path(__file__).parents[3] / "apps" / "word_count"), {"input": str(source), "output": str(output), **apart}
 
@@ -144,9 +140,17 @@ def rows_in(output: Path) -> Counter[bytes]:
     return found
 
 
+def rows_of_current(output: Path) -> Counter[bytes]:
+    """All lines of the newest snapshot, which is what the ledger names, and how many snapshots there are."""
+    files = sorted(map(os.path.realpath, written(output / "current")))
+    assert files == sorted(map(os.path.realpath, committed_files(str(output))))
+    kept = Counter(str(path.parent) for path in (output / "_snapshots").glob("*/*"))
+    return lines_in(output / "current") + Counter({b"snapshots": len(kept)})
+
+
 APPLICATIONS = {"states": states, "keyed": keyed, "word_count": word_count, "parquet": parquet, "packed": packed}
 APPLICATION: Any = APPLICATIONS.get(sys.argv[-1], filters)
-OUTCOME: Any = rows_in if APPLICATION in (parquet, packed) else lines_in
+OUTCOME: Any = rows_in if APPLICATION in (parquet, packed) else rows_of_current if APPLICATION is word_count else lines_in
 
 
 def kill_at_touch(folder: str, number: int) -> None:

@@ -22,7 +22,7 @@ from tests.conformance.faults import crash
 
 TEXT = b"".join(b"%d of some length %s\n" % (n, b"x" * (n % 7)) for n in range(40))
 CUTS = (95, 100, 333, len(TEXT))
-"""How long the file is by each launch: the first and the second cut are in the middle of a line."""
+"""The length of the file by each launch: the first and the second cut are in the middle of a line."""
 
 
 def application(source: Path, output: Path) -> Any:

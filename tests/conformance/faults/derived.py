@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import signal
 import sys
 from collections import Counter
@@ -20,6 +19,7 @@ from dagflow.ledger import Ledger, read_dataset
 from dagflow.runtime.run_report import RunReport
 from dagflow.testing import run_dag
 from operators import BlockReader, DatasetInput, FileSplitterInput, Filter, Map, RecordWriter
+from tests.chaos import dying
 from tests.conformance.apps import Populate, is_kept, left_over, lines_in
 from tests.conformance.faults.crash import kill_at_touch
 
@@ -71,18 +71,14 @@ def run_second(folder: Path) -> RunReport:
 
 
 def in_child(work: Callable[[], Any], folder: Path, kill_at: int | None = None) -> int:
-    """Does work in a process of its own; its exit status: -9 if it was killed at its touch number `kill_at` of `folder`."""
-    child = os.fork()
-    if child:
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    try:
+    """Run in a child, which is killed at its touch number `kill_at` of a folder. Return its exit status."""
+
+    def killed() -> None:
         if kill_at is not None:
             kill_at_touch(str(folder), kill_at)
         work()
-        os._exit(0)
-    except BaseException as error:  # noqa: BLE001  # whatever ends it is told to the test
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        os._exit(1)
+
+    return dying.in_child(killed)
 
 
 def ledger(folder: Path) -> Ledger:

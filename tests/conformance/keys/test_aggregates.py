@@ -12,7 +12,7 @@ import pytest
 
 from dagflow import DAG, ErrorRecord, ReaderRecord
 from dagflow.errors import OperatorFailed
-from dagflow.plan.steps import make_plan
+from dagflow.planning.steps import make_plan
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag
 from operators import Average, Count, Deduplicate, FileInput, FlatMap, KeyValue, Map, Max, Min, RecordWriter, Sum, TopN

@@ -269,7 +269,7 @@ class Slow(Operator):
 
 
 @pytest.mark.spark
-def test_work_is_shared_before_an_exchange(spark_session: Any, tmp_path: Path) -> None:
+def test_work_on_spark_is_shared_before_an_exchange(spark_session: Any, tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "a.txt").write_text("alone\n" * 12 + "fast\n" * 2000)
@@ -357,7 +357,7 @@ def test_a_hot_key_is_named_and_kills_nothing(runner: str, tmp_path: Path) -> No
 
 
 @pytest.mark.spark
-def test_adaptive_execution_leaves_partitions_alone(spark_session: Any, source: Path, tmp_path: Path) -> None:
+def test_adaptive_execution_of_spark_leaves_partitions_alone(spark_session: Any, source: Path, tmp_path: Path) -> None:
     """Small partitions would be put together, and keys with them, if Spark chose where rows go. What is pinned is set back."""
     seen = Collector[Counted]()
 

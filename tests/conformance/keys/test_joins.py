@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 from dagflow import DAG, ReaderRecord
-from dagflow.plan.steps import make_plan
+from dagflow.planning.steps import make_plan
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag
 from operators import CsvFormat, CsvWriter, FileInput, FileSplitterInput, Filter, HashJoin, Map, ScanReader

@@ -83,7 +83,7 @@ def test_totals_go_on_over_windows_launches_and_numbers_of_partitions(runner: st
 
 
 @pytest.mark.spark
-def test_adaptive_execution_leaves_states_where_they_are(spark_session: Any, source: Path, tmp_path: Path) -> None:
+def test_adaptive_execution_of_spark_leaves_states_where_they_are(spark_session: Any, source: Path, tmp_path: Path) -> None:
     """Of keys of which one has nearly all records, over windows and launches, in partitions that are far from full."""
     seen = Collector[Counted]()
     expected: Counter[str] = Counter()

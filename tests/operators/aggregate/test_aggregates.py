@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 import math
 import pickle
+import uuid
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -224,6 +226,38 @@ def test_running_totals_are_those_of_all_windows_so_far(operator: Any, result: A
         assert results == wanted
 
     hold()
+
+
+@pytest.mark.parametrize(("by", "key"), KEYS)
+def test_complete_totals_are_those_of_all_groups_in_each_window(by: Any, key: Any) -> None:
+    @settings(max_examples=examples(25))
+    @given(st.lists(st.lists(SALES, max_size=6), min_size=1, max_size=4))
+    def hold(windows: list[list[Sale]]) -> None:
+        given_windows = {"input": [Window(sales) for sales in windows]}
+        results = run_operator(Count(by=by, running=True, output_mode="complete"), given_windows)["output"]
+        wanted: list[Any] = []
+        for number in range(len(windows)):
+            wanted += Counter(key(sale) for window in windows[: number + 1] for sale in window).items()
+        assert Counter((kv.key, kv.value) for kv in results) == Counter(wanted)
+
+    hold()
+
+
+@pytest.mark.parametrize("key", ["a", 1, 1.5, True, None, (1, ("b", None)), datetime.date(2026, 1, 1), uuid.UUID(int=7), b"x"])
+def test_a_key_comes_back_as_it_was(key: Any) -> None:
+    windows = {"input": [Window([key]), Window(["other"])]}
+    results = run_operator(Count(by=lambda each: each, running=True, output_mode="complete"), windows)["output"]
+    assert [(type(kv.key), kv.key) for kv in results].count((type(key), key)) == 2
+
+
+def test_a_key_that_would_not_come_back_is_refused() -> None:
+    with pytest.raises((ValueNotKept, OperatorFailed), match="Version cannot be kept over windows"):
+        run_operator(Count(by=lambda each: each, running=True, output_mode="complete"), {"input": [Version(1)]})
+
+
+def test_complete_totals_need_running_ones() -> None:
+    with pytest.raises(ValueError, match="output_mode='complete' needs running=True"):
+        Count(output_mode="complete").check()
 
 
 def test_running_totals_of_values_that_are_no_plain_data() -> None:

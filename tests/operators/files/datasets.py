@@ -24,7 +24,7 @@ class Dataset:
     def dataset_id(self) -> str:
         return self.ledger.seed().dataset_id
 
-    def commit(self, *files: list[str], watermark: int | None = None) -> LedgerEntry:
+    def commit(self, *files: list[str], watermark: int | None = None, replaces: bool = False) -> LedgerEntry:
         """One entry; each list is a file of lines."""
         window = next(self.numbers)
         made = []
@@ -34,5 +34,5 @@ class Dataset:
             (self.folder / name).write_bytes(data)
             made.append((name, len(lines), len(data), hash_bytes(data)))
         state = self.ledger.resume()
-        new = state.data_slice(made, schema_hash=schema_hash(SCHEMA))
+        new = state.data_slice(made, schema_hash=schema_hash(SCHEMA), replaces=replaces)
         return self.ledger.append(state.add_data(Txn("maker", window, "attempt"), new, watermark=watermark))

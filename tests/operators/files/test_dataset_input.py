@@ -16,7 +16,7 @@ from dagflow import DAG, FileBlockMetadata, InputPort, Operator, OperatorContext
 from dagflow.errors import ObjectDamaged, ObjectMissing
 from dagflow.ledger import InputSlice
 from dagflow.model.types.plain_data import decode, dumps, encode, loads
-from dagflow.plan.steps import make_plan
+from dagflow.planning.steps import make_plan
 from dagflow.runtime.run_folder.window_log import WindowPlan
 from dagflow.runtime.stage.failure import Abort
 from dagflow.runtime.stage.program import RunOptions
@@ -26,7 +26,7 @@ from dagflow.state import MapLog
 from dagflow.storage import MemoryStore
 from dagflow.testing import FakeClock, run_operator
 from operators import BlockReader, DatasetInput
-from operators.files.errors import DatasetMissing, DatasetReplaced, DatasetRewritten
+from operators.files.errors import DatasetMissing, DatasetReplaced, DatasetRewritten, RowsReplaced
 from tests.operators.files.datasets import Dataset
 from tests.tiers import examples
 
@@ -308,6 +308,48 @@ def test_files_that_are_not_as_they_were_committed(dataset, launch):
     error = ending(launch, DatasetInput(dataset.folder))
     assert isinstance(error, ObjectMissing)
     assert "entry 2: part-000000-0000 is not there; 1 rows were committed in it" in str(error)
+
+
+def test_rows_that_were_replaced_are_not_read(dataset, launch):
+    dataset.commit(["a", "b"])
+    dataset.commit(["c"], replaces=True)
+    dataset.commit(["d"])
+    [window] = launch(DatasetInput(dataset.folder)).windows()
+    assert window.lines == ["c", "d"]
+    assert window.slice == dataset.ledger.slice_after(None)
+    assert [file.rows for _, file in dataset.ledger.files_of(window.slice)] == [1, 1]
+
+
+def test_rows_that_are_replaced_after_they_were_read(dataset, launch):
+    dataset.commit(["a", "b"])
+    [window] = launch(DatasetInput(dataset.folder)).windows()
+    dataset.commit(["c"], replaces=True)
+    with pytest.raises(Abort) as aborted:
+        launch(DatasetInput(dataset.folder), window).windows()
+    error = aborted.value.error
+    assert isinstance(error, RowsReplaced)
+    assert (error.entry, error.rows) == (3, 2)
+
+
+def test_each_new_state_is_read_whole_in_a_window_of_its_own(dataset, launch, clock):
+    first = launch(DatasetInput(dataset.folder, on_replace="reread", scan_interval_millis=1000), continuous=True)
+    dataset.commit(["a", "b"])
+    clock.advance(1)
+    assert first.window().lines == ["a", "b"]
+    dataset.commit(["c"])
+    clock.advance(1)
+    assert first.window().lines == ["c"]
+    dataset.commit(["skipped"], replaces=True)
+    dataset.commit(["d", "e"], replaces=True)
+    dataset.commit(["f"])
+    clock.advance(1)
+    window = first.window()
+    assert window.lines == ["d", "e", "f"]
+    assert (window.slice.prev_offset, window.slice.new_offset) == (2, 6)
+    dataset.commit(["g"])
+    dataset.commit(["h"], replaces=True)
+    clock.advance(1)
+    assert first.window().lines == ["h"]
 
 
 def test_properties_that_cannot_work(tmp_path):

@@ -50,7 +50,7 @@ def test_properties_are_fields_that_configuration_reaches(tmp_path):
     assert operator.files == ["one"]
     assert pickle.loads(pickle.dumps(operator)) == operator
     expected = {"on_error", "block_size", "blocks_threshold", "window_bytes", "files", "scanner", "idempotent", "event_time"}
-    expected |= {"one_block_suffixes"}
+    expected |= {"one_block_suffixes", "max_rejects"}
     assert set(fields_of(operator)) == expected
     assert {a.name for a in attrs.fields(TimeBasedDirectoryScanner) if a.init} == {
         "files", "recursive", "scan_interval_millis", "file_pattern_regular_exp", "ignore_file_pattern_regular_exp",

@@ -224,21 +224,21 @@ def test_one_bad_time_takes_no_others_with_it(file: Path) -> None:
 def test_rows_of_too_few_fields_may_be_no_text(file: Path) -> None:
     rows, bad = bad_rows(file, b"a,b\n1,x\n\xff\n3,y,z\xff\n", schema={"a": "string", "b": "string"})
     assert rows == lists(["1", "x"], ["3", "y"], names="ab")
-    assert [row.reason for row in bad] == ["byte 8 (ff) is not utf-8"]
+    assert [row.reason for row in bad] == ["byte 8 (0xff) is not utf-8"]
 
 
 def test_bad_utf8_is_named_by_its_position(file: Path) -> None:
     rows, bad = bad_rows(file, b"a,b\n1,x\n2,y\xff\n3,\xc3\xa9\n4,\xe9\n", schema=INTS)
     assert [row["b"] for row in rows] == ["x", "é"]
     assert [(row.position, row.line, row.column) for row in bad] == [(8, 3, "b"), (18, 5, "b")]
-    assert "byte 11 (ff) is not utf-8" in bad[0].reason
-    assert "byte 20 (e9) is not utf-8" in bad[1].reason
+    assert "byte 11 (0xff) is not utf-8" in bad[0].reason
+    assert "byte 20 (0xe9) is not utf-8" in bad[1].reason
 
 
 def test_bytes_outside_of_a_single_byte_encoding_are_named(file: Path) -> None:
     rows, bad = bad_rows(file, b"a,b\n1,\x80\n2,\x81\n", CsvFormat(encoding="cp1252"), schema=INTS)
     assert [row["b"] for row in rows] == ["€"]
-    assert [(row.position, row.line, row.reason) for row in bad] == [(8, 3, "byte 10 (81) is not cp1252")]
+    assert [(row.position, row.line, row.reason) for row in bad] == [(8, 3, "byte 10 (0x81) is not cp1252")]
 
 
 @pytest.mark.parametrize("size", [None, 5, 9])

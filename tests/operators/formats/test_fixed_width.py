@@ -100,7 +100,7 @@ def test_bad_rows_are_told_with_their_places(path: Path, block_size: int | None)
     rows, bad = routed(path, b"".join(records), kind, block_size)
     assert rows == [{"a": "ok", "b": 1}, {"a": None, "b": 2}]
     told = sorted((row.position, row.column or "", row.reason, row.raw) for row in bad)
-    assert told[0] == (6, "b", "it is no utf-8 text: byte 2 of the record (ff): invalid start byte", "ab\\xff\\xff2\n")
+    assert told[0] == (6, "b", "byte 2 of the record (0xff) is not utf-8", "ab\\xff\\xff2\n")
     assert told[1][:2] == (12, "b")
     assert told[2] == (18, "", r"b'\n' should end the record, and b'e' stands there", "no one")
     assert told[3] == (30, "", "the record is cut short: it has 3 bytes, not 6", "end")

@@ -188,7 +188,7 @@ def test_what_is_nested_a_hundred_deep_is_read(path: Path) -> None:
 def test_bytes_that_are_no_utf8_are_named(path: Path) -> None:
     rows, (bad,) = routed(path, b'{"a": "x"}\n{"a": "\xff"}\n')
     assert rows == [{"a": "x"}]
-    assert (bad.position, bad.reason) == (11, "byte 7 of the line (ff) is not UTF-8")
+    assert (bad.position, bad.reason) == (11, "byte 7 of the line (0xff) is not UTF-8")
 
 
 def test_what_nobody_asks_for_may_be_anything_that_is_json(path: Path) -> None:

@@ -144,7 +144,7 @@ def test_bad_text_nul_and_times(path: Path) -> None:
         (35, 4, None, "\\xe9"),
         (24, 3, "at", "20260231 c"),
     ]
-    assert bad[0].reason == "it is no utf-8 text: byte 9 of the line (ff): invalid start byte"
+    assert bad[0].reason == "byte 9 of the line (0xff) is not utf-8"
     assert bad[2].reason == "'20260231' is not a time as '%Y%m%d' has it"
 
 

@@ -54,8 +54,8 @@ def test_properties_are_checked_when_they_are_set(properties: dict[str, Any], pr
 
 
 def test_a_format_is_asked_for() -> None:
-    with pytest.raises(TypeError, match="format is 'csv', but must be a format"):
-        ScanReader("csv")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"format is .*CsvFormat.*, but must be a format"):
+        ScanReader(CsvFormat)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Rows and helpers for tests of the writers of tables."""
+"""Rows, windows and other helpers for tests of the writers of tables."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from dagflow import OperatorContext, StagedWindow
 from dagflow.testing import OperatorTask
 
 TEXTS = st.none() | st.text(alphabet='ab,;"\n\r\t\\ \x00\x1f€😀', max_size=5)
@@ -49,3 +50,14 @@ def cut(rows: list[Any], at: int, schema: pa.Schema = SCHEMA) -> list[pa.RecordB
     """Batches of `at` rows, slices of a larger one."""
     whole = pa.RecordBatch.from_pylist(rows, schema)
     return [whole.slice(start, at) for start in range(0, len(rows), at)]
+
+
+def staged_window(task: Any, number: int, *batches: pa.RecordBatch) -> StagedWindow:
+    """Stage a window in a task of a sink, and return it as the driver gets it."""
+    task.setup(OperatorContext(name="sink", application="app", window=number))
+    task.begin_window(number)
+    for each in batches:
+        task.write_batch(each)
+    task.end_window()
+    staged = task.stage()
+    return StagedWindow("app", number, () if staged is None else (staged,), "sink")

@@ -319,3 +319,8 @@ def test_rows_that_arrow_cannot_write_end_the_run_whatever_on_error_says(tmp_pat
         "ParquetWriter: rows of part-000000-0000.parquet (n: int64, at: timestamp[s]) cannot be written: "
     )
     assert caught.value.is_fatal
+
+
+def test_one_column_may_come_without_a_list(tmp_path: Path) -> None:
+    assert ParquetWriter(str(tmp_path), partition_columns="country").partition_columns == ("country",)
+    assert ParquetWriter(str(tmp_path), partition_columns=["country", "day"]).partition_columns == ("country", "day")

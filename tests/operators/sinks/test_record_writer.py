@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow import ReaderRecord
+from dagflow import DAG, InputOperator, Operator, OutputPort, ReaderRecord, validate
+from dagflow.errors import PortTypeError
 from dagflow.testing import OperatorTask
 from operators import RecordWriter
 from operators.sinks.errors import FileNameRefused, NotText
@@ -300,3 +301,46 @@ def test_several_windows_with_one_instance() -> None:
         task.end_window()
         task.give("input", ["b"], "stream")
     assert task.files.contents == {"part-000000-0000": b"a\n", "part-000001-0000": b"b\n"}
+
+
+@attrs.define
+class Numbers(InputOperator):
+    output = OutputPort[int]()
+
+
+@attrs.define
+class WritesNumbers(RecordWriter[int]):
+    def get_bytes_for_tuple(self, record: int) -> bytes:
+        return b"%d" % record
+
+
+@attrs.define
+class Sources(InputOperator):
+    text = OutputPort[str]()
+    data = OutputPort[bytearray]()
+    either = OutputPort[int | str]()
+    anything = OutputPort[object]()
+    lines = OutputPort[ReaderRecord[str]]()
+    numbers = OutputPort[ReaderRecord[int]]()
+
+
+def writing(source: Operator, port: str, sink: Operator) -> list[Any]:
+    def populate_dag(dag: DAG, conf: object) -> None:
+        dag.add_stream("s", getattr(dag.add_operator("a", source), port), dag.add_operator("b", sink).input)
+
+    return list(validate(populate_dag).problems)
+
+
+def test_a_stream_of_what_is_not_text_is_refused_before_a_run() -> None:
+    [problem] = writing(Numbers(), "output", RecordWriter("out"))
+    assert isinstance(problem, PortTypeError)
+    assert (problem.source, problem.sink, problem.source_type) == ("a.output", "b.input", "int")
+    assert "difference: int is not str, bytes, or a ReaderRecord of these" in str(problem)
+    assert "or override get_bytes_for_tuple(record)" in str(problem)
+    assert writing(Sources(), "numbers", RecordWriter("out"))
+    assert not writing(Numbers(), "output", WritesNumbers("out"))
+
+
+@pytest.mark.parametrize("port", ["text", "data", "either", "anything", "lines"])
+def test_streams_that_may_be_text_are_not_refused(port: str) -> None:
+    assert not writing(Sources(), port, RecordWriter("out"))

@@ -22,7 +22,7 @@ from dagflow.errors import (
     TypeNotInSpark,
 )
 from dagflow.model.operator.dataframes import not_in_spark
-from dagflow.plan.steps import make_plan
+from dagflow.planning.steps import make_plan
 from dagflow.runtime.exchange.dataframes import TransformOutput
 from dagflow.runtime.exchange.fitting import fitted
 from dagflow.runtime.task.compile import stage_program

@@ -9,8 +9,8 @@ import pytest
 
 from dagflow import DAG
 from dagflow.launching.launch import launch
-from dagflow.plan.plan import Plan
-from dagflow.plan.steps import make_plan
+from dagflow.planning.plan import Plan
+from dagflow.planning.steps import make_plan
 from dagflow.runtime.events import Event, WindowDecided, WindowStarted
 from dagflow.runtime.exchange.dataframes import has_transforms
 from dagflow.runtime.windows import loop

@@ -15,7 +15,7 @@ from dagflow.errors import CombinedKeyChanged, KeyNotHashable, OperatorFailed
 from dagflow.model.operator.context import OperatorServices
 from dagflow.model.types.forms import to_batch, to_records
 from dagflow.model.types.keys import Key, KeyAssignment, group_of, key_of
-from dagflow.plan.plan import FORWARD, GATHER, HASH, ROUND_ROBIN
+from dagflow.planning.plan import FORWARD, GATHER, HASH, ROUND_ROBIN
 from dagflow.runtime.exchange import sender as module
 from dagflow.runtime.exchange.rows import Row, batch_of, records_of
 from dagflow.runtime.exchange.sender import Sender

@@ -1,30 +1,80 @@
-"""A run of two tasks over lines some of which are slow."""
+"""A run of two tasks over lines some of which are slow.
+
+Slow lines are very slow until work has moved from one task to the other. So a steal does not depend on how soon a busy machine
+lets the other task begin.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import sys
+import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import attrs
+import pytest
 
 from dagflow import DAG, FileBlockMetadata, ReaderRecord
 from dagflow.launching.launch import launch
 from dagflow.runtime.events import Event
+from dagflow.runtime.rebalancing import failpoints
+from dagflow.runtime.rebalancing.yielding import YieldingWork
 from dagflow.runtime.run_report import RunReport
 from operators import BlockReader, Map, RecordWriter
 from tests.conformance.apps import chain
 from tests.runtime.rebalancing.threads import ThreadRunner
 
 SLOW = 0.004  # seconds
+VERY_SLOW = 0.2
+YIELDED = "yielded"
+MOVED = ("stolen", YIELDED)
+"""Steps after which work has moved: a failpoint, and a task that stops early because another one is idle."""
+
+UNTIL: Path | None = None
+"""A file: until it is there, slow lines are very slow. Code travels to tasks by value, so an event would not be shared."""
 
 
-SLOW_UNTIL: Path | None = None
-"""A file: until it is there, a slow line takes a twentieth of a second, and no time after that."""
+@contextlib.contextmanager
+def very_slow_until(*steps: str) -> Iterator[None]:
+    """While this lasts, `pause` takes very long until a task comes to one of these steps; without any, it never does."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        reached = Path(folder, "reached")
+
+        def tell(step: str) -> None:
+            if step in steps:
+                reached.touch()
+
+        def hit(step: str) -> None:
+            tell(step)
+            hook(step)
+
+        def stop(work: YieldingWork, now: float) -> None:
+            tell(YIELDED)
+            stop_early(work, now)
+
+        hook, stop_early = failpoints.hook, YieldingWork._stop
+        patch.setattr(failpoints, "hook", hit)
+        patch.setattr(YieldingWork, "_stop", stop)
+        patch.setattr(sys.modules[__name__], "UNTIL", reached if steps else None)
+        yield
+
+
+def pause() -> None:
+    """Take the time of a slow record."""
+    began = time.monotonic()
+    while UNTIL is not None and not UNTIL.exists():
+        if time.monotonic() > began + VERY_SLOW:
+            return
+        time.sleep(0.005)
+    time.sleep(SLOW)
+
 
 NOTES: Path | None = None
-"""Where tasks note what they have come to, in the order of time: lines by their positions, blocks by their starts."""
+"""The file in which tasks note what they have come to, in the order of time: lines by positions, blocks by starts."""
 
 
 def note(kind: str, position: int) -> None:
@@ -40,10 +90,7 @@ def noted(block: FileBlockMetadata) -> str:
 
 def slowly(line: ReaderRecord[str]) -> ReaderRecord[str]:
     if line.record.startswith("slow"):
-        if SLOW_UNTIL is None:
-            time.sleep(SLOW)
-        elif not SLOW_UNTIL.exists():
-            time.sleep(0.05)
+        pause()
     note("line", line.position)
     return line
 
@@ -57,8 +104,9 @@ def run(
     rebalance: str = "auto",
     per_block: bool = False,
     told: Path | None = None,
+    until: tuple[str, ...] = MOVED,
 ) -> tuple[RunReport, list[Event]]:
-    """`told`: where to write the numbers of the blocks that have been read."""
+    """`told`: where to write the numbers of the blocks that have been read; `until`: of `very_slow_until`."""
     size = sum(path.stat().st_size for path in source.iterdir())
     reader: Any = BlockReader(min_readers=2, max_readers=2)
     application = chain(
@@ -78,9 +126,10 @@ def run(
             dag.add_stream("ids", ids.output, sink.input)
 
     events: list[Event] = []
-    report = launch(
-        and_blocks, runner=runner or ThreadRunner(), durability="process", subscribers=[events.append], rebalance=rebalance
-    ).report
+    with very_slow_until(*until):
+        report = launch(
+            and_blocks, runner=runner or ThreadRunner(), durability="process", subscribers=[events.append], rebalance=rebalance
+        ).report
     return report, events
 
 

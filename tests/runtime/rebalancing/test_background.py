@@ -8,11 +8,12 @@ import time
 import attrs
 import pytest
 
-from dagflow.runtime.rebalancing.background import BackgroundThread
+from dagflow.runtime.rebalancing.background import POLL, BackgroundThread
 
 
 @attrs.define(eq=False)
 class Task:
+    every: float = POLL
     looks: int = 0
     seen: threading.Event = attrs.field(factory=threading.Event)
     threads: set[int] = attrs.field(factory=set)

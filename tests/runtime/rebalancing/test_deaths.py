@@ -24,7 +24,7 @@ pytestmark = pytest.mark.full  # real threads and real time
 
 @pytest.fixture
 def step(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A step that comes for certain."""
+    """A step that comes for certain: lines are very slow until then, or until there was a steal."""
     for name, value in provoked(request.param).items():
         monkeypatch.setattr(work, name, value)
     return str(request.param)
@@ -46,7 +46,7 @@ def test_a_kill_at_any_step_loses_nothing(source: Path, tmp_path: Path, step: st
     runner = ThreadRunner()
     if step == "recovered":  # only who has died before gets there
         failpoints.hook = lambda at: kill(step) if at in ("asked", "recovered") else None
-    _, events = run(source, tmp_path / "out", runner, blocks=4, told=tmp_path / "told")
+    _, events = run(source, tmp_path / "out", runner, blocks=4, told=tmp_path / "told", until=("stolen", step))
     assert lines_in(tmp_path / "out") == expected(source)
     assert lines_in(tmp_path / "told") == Counter([b"0", b"3000", b"6000", b"9000"])
     assert not [event for event in events if isinstance(event, WindowRetried)]
@@ -80,7 +80,7 @@ def test_who_dies_with_its_report_ready_reads_again_just_what_is_its_own(
 def test_an_attempt_that_lives_on_when_another_one_has_begun_counts_for_nothing(source: Path, tmp_path: Path, step: str) -> None:
     runner = ZombieRunner(step, giver=GIVER)
     failpoints.hook = runner.at
-    _, events = run(source, tmp_path / "out", runner, blocks=4, told=tmp_path / "told")
+    _, events = run(source, tmp_path / "out", runner, blocks=4, told=tmp_path / "told", until=("stolen", step))
     assert lines_in(tmp_path / "out") == expected(source)
     assert lines_in(tmp_path / "told") == Counter([b"0", b"3000", b"6000", b"9000"])
     assert left_over(tmp_path / "out") == []

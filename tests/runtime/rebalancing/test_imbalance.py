@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import random
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,10 @@ from dagflow.runtime.stage.outcome import BusyInterval, TaskEndStats
 from operators import BlockReader, FixedBytesReaderContext, FSSliceReader, Map, RecordWriter
 from tests.conformance.apps import chain
 from tests.runtime.rebalancing import skewed
-from tests.runtime.rebalancing.skewed import SLOW, slowly
+from tests.runtime.rebalancing.skewed import MOVED, pause, slowly, very_slow_until
 from tests.runtime.rebalancing.threads import ThreadRunner
 
+OTHER_ENDS = ("after report",)  # the task without slow lines is the first one to report
 WANTED = "another reader waits for the slot"
 BIG = BusyInterval(0.0, 9.0, "big.gz cannot be split")
 QUICK = BusyInterval(0.0, 0.1, "the last records of a.txt had been begun")
@@ -66,7 +66,7 @@ def test_a_file_that_cannot_be_split_is_named(tmp_path: Path) -> None:
     (folder / "big.gz").write_bytes(gzip.compress("".join(lines).encode()))
     for n in range(3):
         (folder / f"{n}.txt").write_text("fast line\n")
-    report, _ = skewed.run(folder, tmp_path / "out", blocks=1)
+    report, _ = skewed.run(folder, tmp_path / "out", blocks=1, until=OTHER_ENDS)
     assert not report.rebalanced
     assert report.rebalancing.startswith(f"{folder}/big.gz cannot be split; a reader was idle for ")
 
@@ -77,12 +77,14 @@ def test_so_is_a_block_of_fixed_cuts(tmp_path: Path) -> None:
     reader: Any = FSSliceReader(reader_context=FixedBytesReaderContext(length=8), min_readers=2, max_readers=2)
     sink = RecordWriter(str(tmp_path / "out"), terminator="")
     application = chain(tmp_path / "a.bin", Map(slow_bytes), sink=sink, reader=reader, block_size=1600)
-    report = launch(application, runner=ThreadRunner(), durability="process", rebalance="auto").report
+    with very_slow_until(*OTHER_ENDS):
+        report = launch(application, runner=ThreadRunner(), durability="process", rebalance="auto").report
     assert report.rebalancing.startswith(f"{tmp_path}/a.bin cannot be split; a reader was idle for ")
 
 
 def slow_bytes(record: Any) -> Any:
-    time.sleep(SLOW if record.record.startswith(b"slow") else 0)
+    if record.record.startswith(b"slow"):
+        pause()
     return record
 
 
@@ -97,7 +99,8 @@ def test_a_reader_that_ended_for_others_says_so(tmp_path: Path, monkeypatch: pyt
     application = chain(
         tmp_path / "a.txt", Map(slowly), sink=RecordWriter(str(tmp_path / "out")), reader=reader, block_size=15 * 150
     )
-    report = launch(application, runner=ThreadRunner(), durability="process", rebalance="auto").report
+    with very_slow_until(*(MOVED if stolen else OTHER_ENDS)):
+        report = launch(application, runner=ThreadRunner(), durability="process", rebalance="auto").report
     assert bool(report.rebalanced) == stolen
     if not stolen:
         assert report.rebalancing.startswith(f"{WANTED}; a reader was idle for ")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -23,8 +22,8 @@ from dagflow.local.runner import LocalRunner
 from dagflow.model.types.plain_data import dumps, loads
 from dagflow.ranges import ByteKeyRangeTracker, OffsetRangeTracker
 from dagflow.ranges.splitting import cuts, fraction_at
+from dagflow.render.datasets.trace import trace_json, trace_text
 from dagflow.render.report import report_text
-from dagflow.render.trace import trace_json, trace_text
 from dagflow.runtime.events import Stolen
 from dagflow.runtime.rebalancing import yielding
 from dagflow.runtime.rebalancing.items import ItemInProgress, ItemQueue, PendingItem, Throughput
@@ -32,10 +31,10 @@ from dagflow.runtime.rebalancing.policy import StolenParts, remaining, steal_fro
 from dagflow.runtime.stage.parts import Part, part_of, uncovered
 from operators import Map, RecordWriter
 from tests.conformance.apps import left_over, lines_in
+from tests.runtime.rebalancing.skewed import MOVED, pause, very_slow_until
 from tests.runtime.rebalancing.threads import ThreadRunner
 
 ROWS = 400
-SLOW = 0.004  # seconds
 
 
 @attrs.define
@@ -49,7 +48,7 @@ class Settings:
 def slowly(row: ReaderRecord[str]) -> str:
     """A row; those of the first quarter take long."""
     if row.position <= ROWS // 4:
-        time.sleep(SLOW)
+        pause()
     return row.record
 
 
@@ -88,14 +87,15 @@ def expected() -> Counter[bytes]:
 
 def run(database: Path, tmp_path: Path, runner: Any = None, rebalance: str = "auto", **settings: Any) -> tuple[Any, list[Any]]:
     events: list[Any] = []
-    report = launch(
-        skewed_keys,
-        {"database": str(database), "output": str(tmp_path / "out"), **settings},
-        runner=runner or ThreadRunner(),
-        durability="process",
-        rebalance=rebalance,
-        subscribers=[events.append],
-    ).report
+    with very_slow_until(*(MOVED if runner is None else ())):
+        report = launch(
+            skewed_keys,
+            {"database": str(database), "output": str(tmp_path / "out"), **settings},
+            runner=runner or ThreadRunner(),
+            durability="process",
+            rebalance=rebalance,
+            subscribers=[events.append],
+        ).report
     assert lines_in(tmp_path / "out") == expected()
     assert left_over(tmp_path / "out") == []
     return report, [event for event in events if isinstance(event, Stolen)]

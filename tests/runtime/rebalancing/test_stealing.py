@@ -14,20 +14,20 @@ from dagflow.launching.launch import launch
 from dagflow.lineage.replay import replay
 from dagflow.lineage.trace import ApplicationLocator, trace
 from dagflow.runtime.events import Claimed, Stolen
-from dagflow.runtime.rebalancing import failpoints, policy
+from dagflow.runtime.rebalancing import policy
 from dagflow.runtime.run_folder.window_log import WindowLog
 from operators import BlockReader, FSSliceReader, Map, RecordWriter
 from operators.contexts import FixedBytesReaderContext, ReadAheadLineReaderContext
 from tests.conformance.apps import chain, left_over, lines_in, written
 from tests.runtime.rebalancing import skewed
-from tests.runtime.rebalancing.skewed import expected, run, slowly
+from tests.runtime.rebalancing.skewed import MOVED, expected, pause, run, slowly, very_slow_until
 from tests.runtime.rebalancing.threads import ThreadRunner
 
 pytestmark = pytest.mark.full  # real threads and real time
 
 
 @pytest.mark.parametrize("blocks", [2, 16])
-def test_skewed_work_is_taken_over(source: Path, tmp_path: Path, blocks: int) -> None:
+def test_skewed_work_on_spark_is_taken_over(source: Path, tmp_path: Path, blocks: int) -> None:
     report, events = run(source, tmp_path / "out", blocks=blocks)
     assert lines_in(tmp_path / "out") == expected(source)
     stolen = [event for event in events if isinstance(event, Stolen)]
@@ -84,7 +84,7 @@ def test_even_work_stays_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyP
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "a.txt").write_text("".join(f"slow line {n:04d}\n" for n in range(80)))
-    report, events = run(folder, tmp_path / "out")
+    report, events = run(folder, tmp_path / "out", until=())
     assert not [event for event in events if isinstance(event, Stolen)]
     assert report.rebalancing == "the work was even"
     assert lines_in(tmp_path / "out") == expected(folder)
@@ -112,28 +112,23 @@ def test_more_readers_than_slots_do_not_wait_for_each_other(tmp_path: Path, monk
 
 def test_work_that_turns_out_slow_at_its_very_end_is_taken_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until its last block begins, nothing of the slow task seems to be worth a steal."""
-    monkeypatch.setattr(policy, "GRACE", 30.0)  # the machine may be busy
     folder = tmp_path / "in"
     folder.mkdir()
-    lines = [f"{'slow' if n >= 1900 else 'fast'} line {n:04d}\n" for n in range(2000)]
-    (folder / "a.txt").write_text("".join(lines))
+    (folder / "a.txt").write_text("".join(f"{'slow' if n >= 38_000 else 'fast'} line {n:05d}\n" for n in range(40_000)))
+    monkeypatch.setattr(skewed, "SLOW", 0)  # once they are stolen
+    monkeypatch.setattr(policy, "GRACE", 300.0)  # the machine may be busy
     report, _ = run(folder, tmp_path / "out", blocks=20)
-    assert report.rebalanced
+    assert report.rebalanced, report.rebalancing
     assert lines_in(tmp_path / "out") == expected(folder)
 
 
 def test_slow_lines_behind_quick_ones_in_one_block_are_stolen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is one block, and all of it is read in one go: what is slow must not be claimed before that is known.
-
-    Lines are slow until some have been stolen, so the machine may be as slow as it likes.
-    """
+    """There is one block, and all of it is read in one go: what is slow must not be claimed before that is known."""
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "a.txt").write_text("".join(f"{'slow' if n >= 20_000 else 'fast'} line {n:05d}\n" for n in range(21_500)))
-    stolen = tmp_path / "stolen"
-    failpoints.hook = lambda name: stolen.touch() if name == "stolen" else None
-    monkeypatch.setattr(skewed, "SLOW_UNTIL", stolen)
-    monkeypatch.setattr(policy, "GRACE", 300.0)
+    monkeypatch.setattr(skewed, "SLOW", 0)  # once they are stolen
+    monkeypatch.setattr(policy, "GRACE", 300.0)  # the machine may be busy
     report, _ = run(folder, tmp_path / "out", blocks=1)
     assert report.rebalanced, report.rebalancing
     assert lines_in(tmp_path / "out") == expected(folder)
@@ -148,7 +143,7 @@ def test_slow_lines_behind_quick_ones_in_one_block_are_stolen(tmp_path: Path, mo
     ],
 )
 def test_where_it_is_off_the_report_says_why(source: Path, tmp_path: Path, runner: Any, rebalance: str, reason: str) -> None:
-    report, events = run(source, tmp_path / "out", runner, rebalance=rebalance)
+    report, events = run(source, tmp_path / "out", runner, rebalance=rebalance, until=())
     assert report.rebalancing == reason
     assert not [event for event in events if isinstance(event, Stolen | Claimed)]
     assert lines_in(tmp_path / "out") == expected(source)
@@ -156,14 +151,16 @@ def test_where_it_is_off_the_report_says_why(source: Path, tmp_path: Path, runne
 
 def test_blocks_whose_records_depend_on_the_cuts_go_as_a_whole(source: Path, tmp_path: Path) -> None:
     def wait(record: ReaderRecord[bytes]) -> ReaderRecord[bytes]:
-        time.sleep(0.1 if record.position < 4000 else 0)
+        if record.position < 4000:
+            pause()
         return record
 
     reader: Any = FSSliceReader(reader_context=FixedBytesReaderContext(length=300), min_readers=2, max_readers=2)
     application = chain(
         source, Map(wait), sink=RecordWriter(str(tmp_path / "out"), terminator=""), reader=reader, block_size=1000
     )
-    report = launch(application, runner=ThreadRunner(), durability="process", rebalance="auto").report
+    with very_slow_until(*MOVED):
+        report = launch(application, runner=ThreadRunner(), durability="process", rebalance="auto").report
     assert report.rebalanced
     reference = chain(source, sink=RecordWriter(str(tmp_path / "ref"), terminator=""), reader=_again(reader), block_size=1000)
     expected = launch(reference, runner="local", durability="process").report
@@ -196,7 +193,8 @@ def test_a_record_that_cannot_be_read_is_one_error_and_ends_the_part_that_it_is_
     reader: Any = BlockReader(reader_context=context(max_record_bytes=100), min_readers=2, max_readers=2, on_error="skip")
     output = tmp_path / "out"
     application = chain(folder, Map(slowly), sink=RecordWriter(str(output)), reader=reader, block_size=1 << 20)
-    report = launch(application, runner=ThreadRunner(), durability="process", rebalance="auto").report
+    with very_slow_until(*MOVED):
+        report = launch(application, runner=ThreadRunner(), durability="process", rebalance="auto").report
     assert report.rebalanced
     assert report.operators["lines"].errors == 1
     decision = WindowLog.open(f"{output}/_dagflow", durable=False).read_decision(0)
@@ -212,7 +210,8 @@ def test_what_was_taken_over_can_be_replayed_and_traced(source: Path, tmp_path: 
     output = tmp_path / "out"
     reader: Any = BlockReader(min_readers=2, max_readers=2)
     application = chain(source, Map(slowly), sink=RecordWriter(str(output)), reader=reader, block_size=4000)
-    assert launch(application, runner=ThreadRunner(), durability="process", rebalance="auto").report.rebalanced
+    with very_slow_until(*MOVED):
+        assert launch(application, runner=ThreadRunner(), durability="process", rebalance="auto").report.rebalanced
     fresh: Any = BlockReader(min_readers=2, max_readers=2)
     locator = ApplicationLocator(
         application=chain(source, Map(slowly), sink=RecordWriter(str(output)), reader=fresh, block_size=4000)

@@ -18,7 +18,7 @@ from dagflow import DAG, ReaderRecord
 from dagflow.launching.launch import launch
 from dagflow.lineage.replay import replay
 from dagflow.lineage.trace import ApplicationLocator
-from dagflow.plan.steps import make_plan
+from dagflow.planning.steps import make_plan
 from dagflow.runtime.events import Stolen, WindowRetried
 from dagflow.runtime.rebalancing import yielding
 from dagflow.runtime.rebalancing.forms import collect
@@ -34,7 +34,7 @@ from dagflow.runtime.windows.rebalance import LITTLE_LEFT, further, why_no_yield
 from dagflow.storage import MemoryStore
 from operators import BlockReader, Count, FileSplitterInput
 from tests.conformance.apps import left_over, lines_in
-from tests.runtime.rebalancing.skewed import expected, run, skewed
+from tests.runtime.rebalancing.skewed import MOVED, expected, run, skewed, very_slow_until
 from tests.runtime.rebalancing.threads import Killed, ThreadRunner
 
 pytestmark = pytest.mark.full  # real threads and real time
@@ -74,7 +74,8 @@ def test_so_it_is_where_the_run_folder_is_on_no_disk(source: Path, tmp_path: Pat
 
 def test_a_replay_reads_what_further_jobs_have_read(source: Path, tmp_path: Path) -> None:
     conf = {"input": str(source), "output": str(tmp_path / "out")}
-    report = launch(skewed, conf, runner=ThreadRunner(), durability="process", rebalance="yield").report
+    with very_slow_until(*MOVED):
+        report = launch(skewed, conf, runner=ThreadRunner(), durability="process", rebalance="yield").report
     assert report.rebalanced
     found = replay(str(tmp_path / "out"), locator=ApplicationLocator(trust=True))
     assert (found.windows, found.rows, found.problems, found.left_out) == (1, 800, (), ())
@@ -85,7 +86,7 @@ def test_even_work_stays_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyP
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "a.txt").write_text("".join(f"slow line {n:04d}\n" for n in range(80)))
-    report, events = run(folder, tmp_path / "out", rebalance="yield")
+    report, events = run(folder, tmp_path / "out", rebalance="yield", until=())
     assert not stolen_of(events)
     assert report.jobs == 1
     assert report.rebalancing == LITTLE_LEFT
@@ -139,7 +140,7 @@ def test_a_window_whose_further_job_dies_runs_again_from_its_plan(source: Path, 
 
 
 def test_where_a_reader_tells_of_blocks_nothing_is_yielded(source: Path, tmp_path: Path) -> None:
-    report, events = run(source, tmp_path / "out", rebalance="yield", told=tmp_path / "told")
+    report, events = run(source, tmp_path / "out", rebalance="yield", told=tmp_path / "told", until=())
     told = "lines tells on blocks_metadata_output which blocks have been read"
     assert report.rebalancing == f"the store of the run folder is too slow for stealing, and {told}"
     assert not stolen_of(events)
@@ -159,7 +160,7 @@ def test_records_are_slow_one_by_one_to_the_end(source: Path, tmp_path: Path) ->
     """Each further job may yield again; each has read something."""
     (source / "a.txt").write_text("".join(f"slow line {n:04d}\n" for n in range(300)))
     began = time.monotonic()
-    report, _ = run(source, tmp_path / "out", ThreadRunner(4), blocks=2, rebalance="yield")
+    report, _ = run(source, tmp_path / "out", ThreadRunner(4), blocks=2, rebalance="yield", until=())
     assert report.jobs < 30
     assert time.monotonic() - began < 30
     assert lines_in(tmp_path / "out") == expected(source)

@@ -112,7 +112,10 @@ class ZombieRunner(ThreadRunner):
 
     def _twin(self, name: str) -> TaskOutcome:
         self._twin_thread = threading.get_ident()
-        return execute(*self._known[name], f"twin of {name}", again=True)
+        try:
+            return execute(*self._known[name], f"twin of {name}", again=True)
+        finally:
+            self._has_begun.set()  # it does not begin where it finds the report of the first one
 
     def _attempts(self, program: bytes, spec: TaskSpec, log: WindowLog) -> TaskOutcome:
         self.at_work[threading.get_ident()] = spec.name

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 from pathlib import Path
@@ -8,10 +9,11 @@ from typing import Any
 import pytest
 
 from dagflow import DAG
-from dagflow.errors import FolderInUse, ForeignFiles, LocalPathRemoteMaster, OutputOwned
-from dagflow.plan.steps import make_plan
-from dagflow.runtime.run_folder.folders import refuse_local_paths
-from dagflow.storage import FolderLock
+from dagflow.errors import FolderInUse, ForeignFiles, LocalPathRemoteMaster, OutputOwned, StorageBusy
+from dagflow.planning.steps import make_plan
+from dagflow.runtime.run_folder.folders import Folders, foreign_files, refuse_local_paths
+from dagflow.storage import FileStatus, FolderLock
+from dagflow.storage.remote.files import FsspecFileSystem
 from dagflow.testing import run_dag
 from operators import BlockReader, FileSplitterInput, RecordWriter
 
@@ -135,3 +137,14 @@ def test_half_written_reports_of_tasks_that_were_killed_are_swept(source: Path, 
         path.write_bytes(b"{")
     run_dag(to(source, output))
     assert [path for path in half if path.exists()] == []
+
+
+def test_a_store_that_is_busy_before_the_launch_has_its_lock_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def busy(files: FsspecFileSystem, path: str) -> FileStatus:
+        raise OSError(errno.EBUSY, "Service Unavailable", path)
+
+    monkeypatch.setattr(FsspecFileSystem, "status", busy)
+    with pytest.raises(StorageBusy, match="memory://run"):
+        Folders.of_operators([], "memory://run").has_undone()
+    with pytest.raises(StorageBusy, match="memory://out"):
+        foreign_files("memory://out")

@@ -144,7 +144,7 @@ def test_a_run_with_exchanges_and_a_failed_attempt_leaves_nothing_else(tmp_path:
     launch(words(source, output), runner=runner, durability="process", subscribers=[seen], retry_delay=0.0)
     of_windows = {layout.PLAN, layout.DECISION, layout.DONE, layout.REPORT, layout.STAGED, layout.LEDGER}
     assert {*of_windows, layout.STATE, layout.KEYED_STATE} <= seen.kinds()
-    launch(words(source, output), durability="process", subscribers=[seen], fresh=True)
+    launch(words(source, output), runner="local", durability="process", subscribers=[seen], fresh=True)
     seen.kinds()
 
 

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from dagflow.errors import FileLost, PlanMismatch, RecordDamaged, RecordMisplaced, RecordMissing, WindowIncomplete
 from dagflow.model.operator.base import Operator
+from dagflow.model.types.plain_data import decode, encode
+from dagflow.runtime.run_folder.launch_record import LaunchRecord
 from dagflow.runtime.run_folder.progress import progress_of
 from dagflow.runtime.run_folder.reports import OperatorFigures, StagedFile, TaskReport, summed
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
@@ -82,7 +84,7 @@ def test_figures_are_summed() -> None:
 def test_a_damaged_log_is_refused(damage: bytes) -> None:
     store = MemoryStore()
     store.create("plan/0000000000", damage)
-    with pytest.raises(RecordDamaged, match=r"memory store/plan/0000000000 is damaged .*\n.*launch with --fresh"):
+    with pytest.raises(RecordDamaged, match=r"memory://store/plan/0000000000 is damaged .*\n.*launch with --fresh"):
         WindowLog(store).read_plan(0)
 
 
@@ -92,7 +94,7 @@ def test_a_log_of_another_version_is_refused() -> None:
     with pytest.raises(PlanMismatch) as caught:
         WindowLog(store).read_decision(3)
     assert str(caught.value) == (
-        "memory store cannot be continued: it was written by another version of dagflow (format 4, this one reads 5)\n"
+        "memory://store cannot be continued: it was written by another version of dagflow (format 4, this one reads 5)\n"
         "  help: launch with --fresh to start over, or name another output"
     )
 
@@ -281,3 +283,12 @@ def test_plans_and_decisions_are_made_durable_reports_need_not_be() -> None:
     log.done(0)
     assert [name for call, name in durable.calls if call == "create"] == ["plan/0000000000", "decision/0000000000"]
     assert [name for call, name in passing.calls if call == "create"] == ["reports/0000000000.r.s0-0000", "done/0000000000"]
+
+
+def test_records_of_earlier_versions_lack_what_was_added_since() -> None:
+    launch = LaunchRecord(application="a", name="a", folder="/")
+    decision = Decision(window=0, round="r", files=[], operators={}, notes={}, states={})
+    for record, added in ((launch, ("view", "settings", "versions")), (decision, ("expectations",))):
+        data = encode(record, "here")
+        earlier = {name: value for name, value in data.items() if name not in added}
+        assert decode(earlier, type(record)) == record

@@ -12,6 +12,8 @@ import pytest
 from dagflow import DAG, InputOperator, InputPort, Operator, OperatorContext, OutputPort, State, launch
 from dagflow.errors import OperatorFailed
 from dagflow.ledger import Ledger, read_dataset
+from dagflow.runtime.task.attempt_files import AttemptFiles
+from dagflow.storage.local.files import LocalFileSystem
 from operators import BlockReader, Console, FileSplitterInput, RecordWriter
 
 EACH = "each() of port 'input'"
@@ -137,3 +139,16 @@ def test_a_folder_whose_name_is_no_utf_8(tmp_path: Path) -> None:
     run(out)
     run(out)
     assert read_dataset(str(out)).to_table().num_rows == 1
+
+
+def test_an_error_of_the_driver_while_abandoning_does_not_replace_the_one_before(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def raising(_: Any, writer: Any) -> None:
+        writer.close()
+        raise AttributeError("discard")
+
+    monkeypatch.setattr(LocalFileSystem, "abandon", raising)
+    files = AttemptFiles(0, "epoch", "attempt", durable=False)
+    files.create("sink", str(tmp_path), "a").write(b"x" * (1 << 20))
+    files.abandon()

@@ -12,8 +12,8 @@ import pytest
 
 from dagflow import DAG, InputPort, Operator, ReaderRecord
 from dagflow.errors import NotPicklable
-from dagflow.plan.plan import Plan
-from dagflow.plan.steps import make_plan
+from dagflow.planning.plan import Plan
+from dagflow.planning.steps import make_plan
 from dagflow.runtime.task.compile import driver_program, loaded, pickled, stage_program
 from operators import BlockReader, FileSplitterInput, Filter
 

@@ -11,8 +11,8 @@ import pytest
 
 from dagflow import DAG, InputPort, Operator, OutputPort
 from dagflow.launching.build import examine
-from dagflow.plan.steps import PHASES
-from dagflow.plan.view import plan_view
+from dagflow.planning.steps import PHASES
+from dagflow.planning.view import plan_view
 from dagflow.render.graph import graph_text
 from dagflow.runtime.stage import inlet, outlet
 from dagflow.runtime.stage.program import OutputPlan, PortPlan, Program, ProgramOperator, TaskSpec

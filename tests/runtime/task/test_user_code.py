@@ -37,7 +37,7 @@ import sys
 sys.path.insert(0, {folder!r})
 import app
 from dagflow import DAG
-from dagflow.plan.steps import make_plan
+from dagflow.planning.steps import make_plan
 from dagflow.runtime.task.compile import pickled, stage_program
 dag = DAG()
 app.populate_dag(dag, None)

@@ -9,8 +9,8 @@ import pytest
 
 from dagflow import DAG
 from dagflow.errors import PlanMismatch
-from dagflow.plan.plan import Plan
-from dagflow.plan.steps import make_plan
+from dagflow.planning.plan import Plan
+from dagflow.planning.steps import make_plan
 from dagflow.runtime.run_folder.window_log import WindowPlan
 from dagflow.runtime.windows.compatibility import added, changed_properties, differences, properties, shape
 from operators import Console, Count, FileInput, FlatMap, TopN

@@ -14,7 +14,7 @@ from dagflow import DAG, InputPort, Operator, OutputPort, launch
 from dagflow.errors import FileLost, LedgerCut, LedgerDamaged, PlanMismatch, SchemasDiffer
 from dagflow.ledger import AddData, Checkpoint, Ledger, LedgerEntry, SetSource, encode_entry, read_dataset
 from dagflow.ledger.tail import entry_name
-from dagflow.plan.steps import make_plan
+from dagflow.planning.steps import make_plan
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.windows.datasets import Datasets, datasets_of
 from dagflow.scaling import OperatorStats, Partition, PartitioningContext, Response, resized

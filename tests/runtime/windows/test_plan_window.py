@@ -11,7 +11,7 @@ from dagflow import DAG, InputOperator, InputPort, Operator, OperatorContext, Ou
 from dagflow.errors import StateNotPlain
 from dagflow.ledger import EntryRef, InputSlice
 from dagflow.model.types.plain_data import decode
-from dagflow.plan.steps import make_plan
+from dagflow.planning.steps import make_plan
 from dagflow.runtime.run_folder.reports import TaskReport
 from dagflow.runtime.run_folder.window_log import WindowPlan
 from dagflow.runtime.stage.program import RunOptions

@@ -15,8 +15,8 @@ from dagflow import DAG
 from dagflow.errors import PartitionerFailed
 from dagflow.launching.launch import launch
 from dagflow.local.runner import LocalRunner
-from dagflow.plan.plan import Plan
-from dagflow.plan.steps import make_plan
+from dagflow.planning.plan import Plan
+from dagflow.planning.steps import make_plan
 from dagflow.render.report import report_text
 from dagflow.runtime.events import Event, ReadersChanged, WindowDecided, WindowDone, WindowPlanned
 from dagflow.runtime.run_report import ReaderFigures
@@ -167,6 +167,11 @@ class TestHowMany:
         assert len(windows.changes) == 1
         assert windows_of(BlockReader(max_readers=4), resumed=8).plan([block(1)] * 100) == 4
 
+    def test_the_number_before_a_change_counts(self) -> None:
+        windows = windows_of(BlockReader(), resumed=8)
+        assert windows.plan([block(1)] * 4, after=60) == 4
+        assert windows.figures() == ReaderFigures(1, 4, 16, lowest=4, highest=8, changes=1)
+
     def test_static(self) -> None:
         windows = windows_of(BlockReader(), partitioner=StatelessPartitioner(4))
         assert [windows.plan([block(1)] * n, after=60) for n in (1, 100)] == [4, 4]
@@ -237,7 +242,7 @@ def test_before_the_first_window_a_reader_has_figures_too(tmp_path: Path) -> Non
     assert run.report.windows == 0
     text = report_text(run.report)
     assert "  readers  lines: 1/1/16 (min/now/max)\n" in text
-    assert "  work     not rebalanced: tasks run one after the other\n" in text
+    assert "rebalanced" not in text  # nothing has run that could have been
 
 
 def test_the_context_of_a_partitioner() -> None:

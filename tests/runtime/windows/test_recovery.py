@@ -13,6 +13,7 @@ import pytest
 from dagflow import DAG, InputOperator, InputPort, Operator, OutputPort, ReaderRecord, State
 from dagflow.errors import FileInTheWay, FileLost, OutputInInput, OutputOrphaned, RecordDamaged, StagedFileDamaged
 from dagflow.launching.launch import launch
+from dagflow.runtime.run_folder import layout
 from dagflow.runtime.run_folder.reports import StagedFile
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog
 from dagflow.runtime.windows.commit import decide, roll_forward
@@ -304,6 +305,19 @@ def test_an_attempt_that_vanishes_right_after_the_decision_is_an_error(tmp_path:
     decision = Decision(window=0, round="", files=[file], operators={}, notes={}, states={})
     with pytest.raises(FileLost):  # no ledger says that it was there
         roll_forward(WindowLog(MemoryStore()), decision, {}, durable=False, again=again)
+
+
+def test_a_file_that_a_killed_attempt_left_goes_though_its_window_is_no_longer_recorded(source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for name in "xyz":
+        (source / name).write_text("a\n")
+        run(source, out, retain_windows=1)
+    assert WindowLog.open(str(out / "_dagflow"), False).windows("done") == [2]
+    name = layout.STAGED.name(window=0, attempt="s0-0000-1")
+    (out / "_dagflow" / name).parent.mkdir(exist_ok=True)
+    (out / "_dagflow" / name).write_text("of a killed attempt")
+    run(source, out, retain_windows=1)
+    assert not (out / "_dagflow" / name).exists()
 
 
 class TestFilesOfADecision:

@@ -17,6 +17,7 @@ from dagflow.launching.launch import launch, start
 from dagflow.ledger import Ledger
 from dagflow.runtime.events import Event, EventStream, StepRetried, WindowRetried
 from dagflow.runtime.windows.retry import RetryPolicy
+from dagflow.storage import FolderLock
 from dagflow.storage.local.store import LocalStore
 from dagflow.testing import FakeClock
 from operators import BlockReader, RecordWriter
@@ -31,7 +32,8 @@ class TestPatience:
     def retries(self, clock: FakeClock, heard: list[Event], stopping: Callable[[], str | None] = lambda: None) -> RetryPolicy:
         events = EventStream(clock.now)
         events.subscribe(heard.append)
-        return RetryPolicy(attempts=4, delay=1.0, clock=clock, events=events, stopping=stopping)
+        lock = FolderLock("memory://unused")
+        return RetryPolicy(attempts=4, delay=1.0, clock=clock, events=events, stopping=stopping, lock=lock)
 
     def test_pauses_double_up_to_a_minute(self) -> None:
         retries = self.retries(FakeClock(), [])

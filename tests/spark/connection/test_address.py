@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dagflow.errors import AddressUnknown
-from dagflow.spark.connection import session as room
+from dagflow.spark.connection import starting
 from dagflow.spark.connection.address import DEFAULT_MASTER, Address, Given, address, checked, outside_settings
 
 
@@ -84,12 +84,12 @@ def test_each_layer_goes_before_the_one_below(defaults: Path) -> None:
 
 def test_our_defaults_give_way_to_settings_from_outside(defaults: Path) -> None:
     outside = outside_settings({"SPARK_CONF_DIR": str(defaults.parent)})
-    settings = room._settings("local[2]", {"spark.ui.enabled": "false"}, outside, "/quiet")
+    settings = starting.settings_at_start("local[2]", {"spark.ui.enabled": "false"}, outside, "/quiet")
     assert settings.keys().isdisjoint({"spark.speculation", "spark.driver.memory", "spark.master"})
     assert settings["spark.driver.extraJavaOptions"] == "-Dlog4j2.configurationFile=file:/quiet -Da=b -Dc=d"
     assert settings["spark.ui.enabled"] == "false"
     assert settings["spark.sql.adaptive.enabled"] == "false"
-    assert room._settings("local[2]", {"spark.driver.memory": "9g"}, outside, "/quiet")["spark.driver.memory"] == "9g"
+    assert starting.settings_at_start("local[2]", {"spark.driver.memory": "9g"}, outside, "/quiet")["spark.driver.memory"] == "9g"
 
 
 def test_looking_loads_no_pyspark() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dagflow.errors import SessionElsewhere, SettingFixed
-from dagflow.spark.connection import session as room
+from dagflow.spark.connection import starting
 from dagflow.spark.connection.session import active_session, connect, jobs_run
 
 pytestmark = pytest.mark.spark
@@ -74,7 +74,7 @@ def test_the_environment_is_the_users_again(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.2")
     monkeypatch.setenv("SPARK_REMOTE", "sc://elsewhere")
     before = dict(os.environ)
-    with room._environment_of_jvm("local[2]", {"spark.pyspark.python": "/a/python"}, {}):
+    with starting.environment_of_jvm("local[2]", {"spark.pyspark.python": "/a/python"}, {}):
         assert "SPARK_REMOTE" not in os.environ, "pyspark takes only one address"
         assert os.environ["PYSPARK_PYTHON"] == "/a/python"
         assert os.environ["SPARK_LOCAL_IP"] == "127.0.0.2"
@@ -83,7 +83,7 @@ def test_the_environment_is_the_users_again(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_the_file_that_makes_spark_quiet_goes_again() -> None:
-    with room._quiet_file() as path:
+    with starting.quiet_file() as path:
         assert os.path.exists(path)
     assert not os.path.exists(os.path.dirname(path))
 

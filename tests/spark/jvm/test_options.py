@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dagflow.spark.connection import session
+from dagflow.spark.connection import starting
 from dagflow.spark.connection.address import Given
 from dagflow.spark.jvm.class_archive import ClassArchive
 from dagflow.spark.jvm.options import QUICK, DriverJvm, launcher_options
@@ -49,22 +49,22 @@ def test_java_is_silent_about_an_archive_that_it_cannot_use() -> None:
 
 def test_the_user_s_options_stand_behind_ours_so_they_win() -> None:
     key = "spark.driver.extraJavaOptions"
-    found = session._settings("local[2]", {key: "-Dmine=1"}, {}, "quiet", "-XX:TieredStopAtLevel=1")[key]
+    found = starting.settings_at_start("local[2]", {key: "-Dmine=1"}, {}, "quiet", "-XX:TieredStopAtLevel=1")[key]
     assert found == "-Dlog4j2.configurationFile=file:quiet -XX:TieredStopAtLevel=1 -Dmine=1"
     outside = {key: Given("-Dtheirs=1", "spark-submit")}
-    assert session._settings("local[2]", {}, outside, "quiet")[key].endswith(" -Dtheirs=1")
+    assert starting.settings_at_start("local[2]", {}, outside, "quiet")[key].endswith(" -Dtheirs=1")
 
 
 @pytest.mark.parametrize("master", ["spark://head:7077", "local-cluster[2,1,1024]", "yarn"])
 def test_only_a_local_master_starts_quickly(master: str) -> None:
-    with session._started_as(QUICK_JVM, master, {}, {}) as options:
+    with starting.quick_start(QUICK_JVM, master, {}, {}) as options:
         assert options == ""
 
 
 def test_the_environment_of_a_quick_start_goes_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_LAUNCHER_OPTS", "-Dmine=1")
     before = dict(os.environ)
-    with session._started_as(QUICK_JVM, "local[2]", {}, {}) as options:
+    with starting.quick_start(QUICK_JVM, "local[2]", {}, {}) as options:
         assert "-XX:+UseSerialGC" in options
         assert os.environ["SPARK_LAUNCHER_OPTS"].endswith("-Dmine=1")
     assert dict(os.environ) == before

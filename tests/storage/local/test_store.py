@@ -64,6 +64,23 @@ def test_a_writer_whose_temporary_file_is_swept_writes_it_again(tmp_path, monkey
     assert made.read("a") == b"1"
 
 
+def test_a_writer_whose_file_was_swept_is_not_taken_for_the_one_that_got_its_number(tmp_path, monkeypatch):
+    """File systems give the number of a removed file to the next one: a paused writer saw its own in the record of another."""
+    store, other, real = LocalStore(str(tmp_path)), LocalStore(str(tmp_path)), os.link
+
+    def overtaken(source: str, target: str) -> None:
+        monkeypatch.setattr(os, "link", real)
+        os.unlink(source)
+        for number in range(20):  # one of them gets the number, if it is free
+            other.create(f"entries/{number}", b"theirs")
+        real(source, target)
+
+    other.create("entries/first", b"makes the folder")
+    monkeypatch.setattr(os, "link", overtaken)
+    assert store.create("entries/0", b"ours") is False
+    assert store.read("entries/0") == b"theirs"
+
+
 def test_empty_folders_go_with_their_last_record(tmp_path):
     made = LocalStore(f"{tmp_path}/run", durable=False)
     made.create("windows/7/reports/0", b"")

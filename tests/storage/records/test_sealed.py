@@ -42,7 +42,7 @@ def test_a_record_under_another_name_is_out_of_place() -> None:
     with pytest.raises(RecordMisplaced) as caught:
         read_sealed(store, "done/4")
     assert str(caught.value) == (
-        "memory store/done/4 is out of place (it is done/3)\n"
+        "memory://store/done/4 is out of place (it is done/3)\n"
         "  help: restore it from a copy of the run folder, or launch with --fresh to start over"
     )
     assert read_sealed(store, "done/5") is None

@@ -14,7 +14,8 @@ import pytest
 from dagflow.errors import BucketMissing, CredentialsMissing, FolderPage, StorageUnreachable
 from dagflow.storage import file_system, is_transient, opened_status
 from dagflow.storage.remote.drivers import driver_errors
-from dagflow.storage.remote.files import BUCKETS, FsspecFileSystem, _status
+from dagflow.storage.remote.files import FsspecFileSystem, _status
+from dagflow.storage.urls import BUCKETS
 from tests.storage.remote.test_store import Driver, an_object_store, url  # noqa: F401  # a fixture
 
 

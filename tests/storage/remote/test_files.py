@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime
+import io
 import os
 import pickle
 import subprocess
@@ -130,6 +131,15 @@ def test_an_unknown_scheme_gets_the_nearest():
         file_system("qqqqqqqqq://x")
 
 
+def test_a_file_says_where_a_name_leads(folder):
+    files, place = file_system(folder), join(folder, "current")
+    assert files.pointed(place) is None
+    for name in ("_snapshots/w000003", "_snapshots/w000004"):
+        files.point(place, name)
+        assert files.pointed(place) == name
+    assert read(place) == b"_snapshots/w000004\n"
+
+
 def test_a_missing_driver_names_what_to_install(monkeypatch):
     # Whether s3fs is installed here or not: this process cannot import it.
     monkeypatch.setitem(sys.modules, "s3fs", None)
@@ -178,3 +188,13 @@ def test_the_room_loads_no_driver():
         "heavy = {'fsspec', 'pyarrow', 'pyspark', 'networkx', 'click', 'cattrs'} & set(sys.modules); assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+
+
+def test_a_stream_of_the_driver_itself_is_abandoned(folder):
+    files = file_system(folder)
+    writer = files.create(join(folder, "a"))
+    writer.write(b"x")
+    files.abandon(writer)
+    plain = io.BytesIO()  # has no discard, as the streams of hdfs
+    files.abandon(plain)
+    assert plain.closed

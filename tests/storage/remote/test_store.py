@@ -146,8 +146,17 @@ def test_the_stores_own_refusal_is_understood_however_it_is_worded(url):
     cause.response = {"Error": {"Code": "PreconditionFailed"}}  # type: ignore[attr-defined]
     refused.__cause__ = cause
     driver = Driver(("before", refused))
-    driver.objects[join(url, "a")] = b"same"
-    assert not an_object_store(driver, url).create("a", b"same")
+    driver.objects[join(url, "a")] = b"other"
+    assert not an_object_store(driver, url).create("a", b"mine")
+    assert driver.calls == 1
+
+
+def test_a_drivers_own_second_request_is_recognised(url):
+    """The answer to the first one was lost, the driver asked again by itself, and the store refused that."""
+    driver = Driver(("before", FileExistsError("a")))
+    driver.objects[join(url, "a")] = b"mine"
+    assert an_object_store(driver, url).create("a", b"mine")
+    assert driver.calls == 1
 
 
 def test_what_cannot_be_found_out_is_said(url):

@@ -1,0 +1,1 @@
+"""The cost of live figures: the same launch with and without them, in turn."""

@@ -1,0 +1,4 @@
+"""The catalogue of operators, made from their classes and docstrings.
+
+Read `docstrings` (the parts of a docstring), then `entries` (the catalogue).
+"""

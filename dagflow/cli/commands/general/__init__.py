@@ -1,0 +1,1 @@
+"""Commands that need neither an application nor a dataset."""

@@ -1,0 +1,19 @@
+from pathlib import Path
+
+from app import Settings, Words, populate_dag
+
+from dagflow import ReaderRecord
+from dagflow.testing import run_dag, run_operator
+
+
+def test_words_are_in_lower_case() -> None:
+    lines = [ReaderRecord(0, 0, "To be, or not to be?")]
+    assert run_operator(Words(min_length=3), {"input": lines})["output"] == ["not"]
+
+
+def test_the_application(tmp_path: Path) -> None:
+    book = tmp_path / "book.txt"
+    book.write_text("To be\nor not to be\n")
+    run_dag(populate_dag, Settings(input=[str(book)], output=str(tmp_path / "out")))
+    rows = [line for path in tmp_path.glob("out/part-*") for line in path.read_text().splitlines()]
+    assert sorted(rows) == ["be,2", "key,value", "not,1", "or,1", "to,2"]

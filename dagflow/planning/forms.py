@@ -1,0 +1,90 @@
+"""The step `forms`: the form in which records travel on each stream, and where they are converted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from dagflow.model.graph.checks import CheckedDag
+from dagflow.model.graph.dag import PortName
+from dagflow.model.operator.ports import BATCH, RECORD, STREAM, output_ports
+from dagflow.model.types.comparison import type_name
+from dagflow.model.types.forms import schema_of
+from dagflow.planning.errors import NotSupported
+from dagflow.planning.plan import DATAFRAME, Exchange, Forms, Plan
+
+BATCHES, PICKLED = "batches", "pickled"
+
+
+def choose_forms(plan: Plan) -> Plan:
+    """Choose batches where both neighbours handle them, else records. Convert only where one side cannot take the other form.
+
+    Exchanges carry batches, or pickled records if their type has no Arrow form.
+    """
+    dag, exchanges = plan.dag, plan.exchanges
+    crossing: dict[PortName, str] = {}
+    emitted: dict[PortName, str] = {}
+    handled: dict[PortName, str] = {}
+    converted: dict[PortName, str] = {}
+    for name, node in dag.nodes.items():
+        for source, sink in dag.upstream(name):
+            offered = node.operator.offered_forms(sink.port)
+            if not offered:
+                raise NotSupported(
+                    f"port {sink} has no handler",
+                    node.where,
+                    f"write a method of {type(node.operator).__name__} marked @{sink.port}.process",
+                )
+            arriving = emitted[source]
+            if sink in exchanges:
+                is_arrow = arriving == BATCH or exchanges[sink].kind == DATAFRAME or schema_of(dag.types[source]) is not None
+                crossing[sink] = BATCHES if is_arrow else PICKLED
+                if is_arrow and arriving != BATCH:
+                    converted[sink] = "records → batches"
+                arriving = BATCH if is_arrow else RECORD
+            handled[sink] = preferred_form(arriving, offered)
+            if (handled[sink] == BATCH) != (arriving == BATCH):
+                direction = "batches → records" if arriving == BATCH else "records → batches"
+                converted[sink] = "records → batches → records" if sink in converted else direction
+                _must_convert(dag, source, sink)
+        forms = {handled[sink] for _, sink in dag.upstream(name)} or {RECORD}
+        for port in output_ports(type(node.operator)):
+            out = PortName(name, port)
+            stream = dag.stream_from(out)
+            if stream is None:
+                continue
+            can = (
+                frozenset().union(*(node.operator.emitted_forms(port, form) for form in forms)) if port != "errors" else {RECORD}
+            )
+            take = any(_takes_batches(dag, k, exchanges.get(k)) for k in stream.sinks)
+            has_columns = schema_of(dag.types[out]) is not None  # else records of it cannot be emitted among batches
+            emitted[out] = BATCH if BATCH in can and (RECORD not in can or (take and has_columns)) else RECORD
+    return attrs.evolve(plan, forms=Forms(emitted, handled, converted, crossing))
+
+
+def _takes_batches(dag: CheckedDag, sink: PortName, exchange: Exchange | None) -> bool:
+    """Return whether batches suit a sink better than records. Keys that are functions need records anyway."""
+    if exchange is not None and exchange.key is not None and exchange.key.function is not None:
+        return False
+    return exchange is not None or BATCH in dag.nodes[sink.operator].operator.offered_forms(sink.port)
+
+
+def preferred_form(arriving: str, offered: frozenset[str]) -> str:
+    """Return the cheapest form that an operator offers for records that arrive as `record` or `batch`.
+
+    >>> preferred_form("record", frozenset({"record", "stream", "batch"}))
+    'stream'
+    """
+    preference = (BATCH, STREAM, RECORD) if arriving == BATCH else (STREAM, RECORD, BATCH)
+    return next(form for form in preference if form in offered)
+
+
+def _must_convert(dag: CheckedDag, source: PortName, sink: PortName) -> None:
+    types = {dag.types[source], dag.types[sink]}
+    if Any not in types and all(schema_of(tp) is None for tp in types):
+        raise NotSupported(
+            f"records of {type_name(dag.types[source])} cannot become batches on the way from {source} to {sink}",
+            dag.nodes[sink.operator].where,
+            "use a type with an Arrow form (builtins, attrs classes of them), or give the operator a record handler",
+        )

@@ -1,0 +1,94 @@
+"""The packages of table formats, loaded where they are used; and the catalogs of Iceberg tables."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dagflow.errors import DagflowError
+from operators.extras.errors import TablePackageMissing, TableUnreachable
+
+_LOADS = 5
+_BETWEEN_LOADS = 0.1  # seconds
+
+
+def deltalake(operator: str) -> Any:
+    """Return the package `deltalake`, which an operator needs. Raises TablePackageMissing."""
+    try:
+        import deltalake as package
+        import deltalake.exceptions
+        import deltalake.transaction
+    except ImportError:
+        raise TablePackageMissing(operator=operator, package="deltalake", extra="delta") from None
+    return package
+
+
+def pyiceberg(operator: str) -> Any:
+    """Return the package `pyiceberg`, which an operator needs. Raises TablePackageMissing."""
+    try:
+        import pyiceberg as package
+        import pyiceberg.catalog
+        import pyiceberg.exceptions
+        import pyiceberg.io.pyarrow
+    except ImportError:
+        raise TablePackageMissing(operator=operator, package="pyiceberg", extra="iceberg") from None
+    return package
+
+
+@contextlib.contextmanager
+def opening(operator: str, table: str) -> Iterator[None]:
+    """Raise TableUnreachable for the errors of a package that opens a table, and of the libraries that it uses."""
+    try:
+        yield
+    except DagflowError:
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+        raise TableUnreachable(operator=operator, table=table, reason=reason) from error
+
+
+def loaded_catalog(operator: str, properties: Mapping[str, str]) -> Any:
+    """Load a catalog, once in a process, by the properties of `pyiceberg`; without any, by its own settings.
+
+    A catalog in SQLite is kept for as long as its file is the same: a connection to a removed file would write to nowhere.
+    Raises TablePackageMissing.
+    """
+    _ = pyiceberg(operator)
+    items, file = tuple(sorted(properties.items())), 0
+    scheme, _, path = properties.get("uri", "").partition(":///")
+    if scheme.startswith("sqlite") and path:
+        try:
+            file = os.stat(path.partition("?")[0]).st_ino
+        except OSError:
+            return _loaded.__wrapped__(items, file)  # which makes the file
+    return _loaded(items, file)
+
+
+@functools.lru_cache(8)  # a catalog in a database keeps connections
+def _loaded(properties: tuple[tuple[str, str], ...], file: int) -> Any:
+    import pyiceberg.catalog as catalogs
+
+    given = dict(properties)
+    name = given.pop("name", None)
+    for left in reversed(range(_LOADS)):
+        try:
+            return catalogs.load_catalog(name, **given)
+        except Exception as error:
+            # The first who load a catalog in a database create its tables, and several tasks may do so at once.
+            if not left or type(error).__module__.partition(".")[0] != "sqlalchemy":
+                raise
+            time.sleep(_BETWEEN_LOADS)
+    raise AssertionError("unreachable")
+
+
+def plain_location(location: str) -> str:
+    """Return the path of a local file or folder, which an Iceberg table holds as it is, not encoded; other locations as they are.
+
+    >>> plain_location("file:///data/a%20b"), plain_location("s3://bucket/a")
+    ('/data/a%20b', 's3://bucket/a')
+    """
+    return f"/{location.removeprefix('file:').lstrip('/')}" if location.startswith("file:") else location

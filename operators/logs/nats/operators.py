@@ -1,0 +1,211 @@
+"""NatsSplitterInput, NatsBlockReader, and NatsInput, which is both."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Generic
+
+import attrs
+from typing_extensions import TypeVar
+
+from dagflow import DAG, ErrorRecord, Module, ProxyOutputPort, ReaderRecord
+from dagflow.config import Seconds, Secret, seconds_of
+from operators.logs.block_reader import AbstractLogReader
+from operators.logs.errors import LogPackageMissing
+from operators.logs.messages import LogMessage
+from operators.logs.nats.connection import NatsServer
+from operators.logs.nats.streams import NatsLog
+from operators.logs.protocol import Topics
+from operators.logs.splitter_input import AbstractLogSplitterInput, Start, to_topics
+from operators.problems import all_problems
+
+R = TypeVar("R", default=bytes)
+
+
+def to_subjects(value: Any) -> tuple[str, ...]:
+    """Return subjects as a tuple; one may stand alone."""
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def load_client(operator: str) -> None:
+    """Raise LogPackageMissing if nats-py is not installed."""
+    try:
+        import nats  # noqa: F401
+    except ImportError as error:
+        raise LogPackageMissing(operator=operator, package="nats-py", extra="nats") from error
+
+
+@attrs.define(slots=False)
+class NatsProperties:
+    """The properties by which operators reach a NATS server.
+
+    Args:
+        servers: URLs, separated by commas: `nats://host:4222`. A user, a password or a token may stand before the
+            host. They are shown nowhere.
+        subjects: filters of the messages that are read, with `*` and `>`; none: all messages of the streams.
+        credentials: the path of a file with the credentials of a user (`.creds`), on the driver and on all executors.
+        domain: the domain of JetStream, where the servers are leaf nodes.
+        timeout: how long the servers may be away before the step fails, and is tried again.
+    """
+
+    servers: Secret = attrs.field(kw_only=True, repr=False, validator=attrs.validators.instance_of(str))
+    subjects: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=to_subjects)
+    credentials: str | None = attrs.field(default=None, kw_only=True)
+    domain: str | None = attrs.field(default=None, kw_only=True)
+    timeout: Seconds = attrs.field(default=10.0, kw_only=True, converter=seconds_of, validator=attrs.validators.gt(0))
+
+    @property
+    def nats_server(self) -> NatsServer:
+        """The servers."""
+        return NatsServer(self.servers, self.credentials, self.domain, self.timeout)
+
+    def nats_problems(self) -> list[str]:
+        """Return what is wrong with the properties. Raises LogPackageMissing."""
+        load_client(type(self).__name__)
+        problems = self.nats_server.problems()
+        if self.credentials is not None and importlib.util.find_spec("nkeys") is None:
+            problems.append("credentials needs the package nkeys: pip install nkeys")
+        wrong = [each for each in self.subjects if not is_subject(each)]
+        return problems + [
+            f"subjects has {each!r}: a subject is words with dots, where * is any word, and > the rest" for each in wrong
+        ]
+
+
+def stream_problems(topics: Sequence[Any]) -> list[str]:
+    """Return what is wrong with names of streams.
+
+    >>> [len(stream_problems((each,))) for each in ("ORDERS", "^ORDERS.*", "orders.>", "a b")]
+    [0, 0, 1, 1]
+    """
+    wrong = [
+        each for each in Topics(tuple(each for each in topics if isinstance(each, str))).names if re.search(r"[\s.*>/\\]", each)
+    ]
+    return [
+        f"topics has {each!r}: a stream has a name without blanks and any of . * > / \\; filters of subjects go into subjects"
+        for each in wrong
+    ]
+
+
+def is_subject(text: str) -> bool:
+    """Return True for a subject, or a filter of subjects.
+
+    >>> [is_subject(each) for each in ("orders.*.new", "orders.>", "orders..new", "orders.>.new", "a b")]
+    [True, True, False, False, False]
+    """
+    words = text.split(".")
+    return all(words) and ">" not in words[:-1] and not any(character.isspace() for character in text)
+
+
+@attrs.define(slots=False)
+class NatsSplitterInput(NatsProperties, AbstractLogSplitterInput):
+    """Plans the new messages of JetStream's streams, as ranges of their sequences.
+
+    `topics` are streams, each with one partition. A stream must have the retention policy `limits`. Messages that were deleted
+    one by one, and those of other subjects, are gaps. Where the limits of a stream have deleted messages that were not read, some
+    of them may have had other subjects: all count as lost.
+
+    Args:
+        servers, subjects, credentials, domain, timeout: see NatsProperties.
+        topics, start, block_records, block_bytes, window_blocks, scan_interval_millis, on_lost, wait, event_time,
+            out_of_orderness, idle_timeout: see AbstractLogSplitterInput.
+    """
+
+    def check(self) -> None:
+        """Raise ValueError for properties that no server can have, and LogPackageMissing."""
+        with all_problems(super().check) as problems:
+            problems.extend(self.nats_problems())
+            problems.extend(stream_problems(self.topics))
+
+    def state_properties(self) -> tuple[str, ...]:
+        """Return the properties that give positions their meaning."""
+        return (*super().state_properties(), "subjects", "domain")
+
+    @property
+    def log(self) -> NatsLog:
+        """The streams of the servers."""
+        return NatsLog(self.nats_server, self.subjects)
+
+
+@attrs.define
+class NatsBlockReader(NatsProperties, AbstractLogReader[R], Generic[R]):
+    """Reads ranges of sequences of JetStream's streams, each message once.
+
+    The key of a message is its subject, its offset the sequence. Of headers that have the same name, the last one is read: the
+    client has no others. Each reader has a connection, and an ephemeral consumer that acknowledges nothing.
+
+    Args:
+        servers, subjects, credentials, domain, timeout: as NatsSplitterInput has them.
+        convert_to_record, on_lost, batch_bytes, min_readers, max_readers, collect_stats, interval_millis, policy, sequential: see
+            AbstractLogReader.
+    """
+
+    def check(self) -> None:
+        """Raise ValueError where properties contradict each other, and LogPackageMissing."""
+        with all_problems(super().check) as problems:
+            problems.extend(self.nats_problems())
+
+    @property
+    def log(self) -> NatsLog:
+        """The streams of the servers."""
+        return NatsLog(self.nats_server, self.subjects, self.batch_bytes)
+
+
+@attrs.define
+class NatsInput(Module, Generic[R]):
+    """Reads the new messages of JetStream's streams, each once: a NatsSplitterInput and a NatsBlockReader.
+
+    The port `errors` is that of the reader.
+
+    The operators inside are called `splitter` and `reader`. What they can do and this module does not name is set there:
+    `operator.NAME.splitter.on_lost = "skip"`, `operator.NAME.reader.batch_bytes = "4MiB"`. docs/how-to/nats.md has an
+    example and the guarantees.
+
+    Args:
+        servers, subjects, credentials, domain: see NatsProperties.
+        topics: streams, by names and by patterns, which begin with `^`.
+        start: see AbstractLogSplitterInput.
+        convert_to_record: a function of a message's value for `messages`; None: the bytes.
+        min_readers, max_readers: how many readers a window has.
+
+    >>> from dagflow import plan
+    >>> from operators import Console
+    >>> def populate_dag(dag, conf):
+    ...     orders = dag.add_module("orders", NatsInput("nats://ada:secret@localhost", topics="ORDERS"))
+    ...     dag.add_stream("messages", orders.batches, dag.add_operator("shown", Console()).input)
+    >>> "secret" in str(plan(populate_dag, {}))
+    False
+    """
+
+    servers: Secret = attrs.field(repr=False, validator=attrs.validators.instance_of(str))
+    topics: tuple[str, ...] = attrs.field(kw_only=True, converter=to_topics)
+    subjects: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=to_subjects)
+    start: Start = attrs.field(default="earliest", kw_only=True)
+    convert_to_record: Callable[[bytes], R | None] | None = attrs.field(default=None, kw_only=True)
+    credentials: str | None = attrs.field(default=None, kw_only=True)
+    domain: str | None = attrs.field(default=None, kw_only=True)
+    min_readers: int = attrs.field(default=1, kw_only=True)
+    max_readers: int = attrs.field(default=16, kw_only=True)
+
+    messages = ProxyOutputPort[ReaderRecord[R]]()
+    batches = ProxyOutputPort[LogMessage]()
+    errors = ProxyOutputPort[ErrorRecord]()
+
+    def populate_dag(self, dag: DAG) -> None:
+        """Splitter, reader, and the blocks between them."""
+        server: dict[str, Any] = {
+            "servers": self.servers,
+            "subjects": self.subjects,
+            "credentials": self.credentials,
+            "domain": self.domain,
+        }
+        splitter = dag.add_operator("splitter", NatsSplitterInput(topics=self.topics, start=self.start, **server))
+        made: NatsBlockReader[R] = NatsBlockReader(
+            self.convert_to_record, min_readers=self.min_readers, max_readers=self.max_readers, **server
+        )
+        reader = dag.add_operator("reader", made)
+        dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
+        self.messages.set(reader.messages)
+        self.batches.set(reader.batches)
+        self.errors.set(reader.errors)

@@ -1,0 +1,134 @@
+"""The parts in which databases differ: types, bulk loading, and how to look at the tables that there are.
+
+A `SqlDialect` describes a database, and makes `Session`s: transactions in it. Statements beyond those of a session are standard
+SQL (`publishing`): `INSERT … SELECT`, `ON CONFLICT`, window functions, `ALTER TABLE … ADD COLUMN`. A parameter in a statement is
+`PARAMETER`.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Literal
+
+import attrs
+import pyarrow as pa
+
+PARAMETER = "\0"
+"""The place of a parameter in a statement. No identifier holds it."""
+
+
+class StatementRefused(Exception):
+    """A database refuses a statement because of the `rows`, or of the `table`."""
+
+    def __init__(self, because_of: Literal["rows", "table"], reason: str) -> None:
+        super().__init__(reason)
+        self.because_of = because_of
+        self.reason = reason
+
+
+@attrs.frozen
+class Chunk:
+    """Rows in the form in which a dialect loads them. `size`: in bytes, about."""
+
+    rows: int
+    size: int
+    data: Any
+
+
+class Session(abc.ABC):
+    """A transaction in a database. Names of tables are bare: the session knows the schema."""
+
+    @abc.abstractmethod
+    def qualified(self, table: str) -> str:
+        """Return the name of a table as it stands in a statement."""
+
+    @abc.abstractmethod
+    def select(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        """Run a statement, and return its rows."""
+
+    @abc.abstractmethod
+    def run(self, statement: str, *parameters: Any) -> int:
+        """Run a statement, and return the number of rows that it changed."""
+
+    @abc.abstractmethod
+    def load(self, table: str, columns: Sequence[str], chunks: Sequence[Chunk]) -> None:
+        """Add rows to a table."""
+
+    @abc.abstractmethod
+    def columns(self, table: str) -> dict[str, str]:
+        """Return the columns of a table with their types; none if there is no such table."""
+
+    @abc.abstractmethod
+    def tables(self, prefix: str) -> list[str]:
+        """Return the tables whose names begin with a prefix."""
+
+    @abc.abstractmethod
+    def identity(self, table: str, create: bool = False) -> str | None:
+        """Return a mark of a table that another table of the same name does not have; None without a mark.
+
+        `create`: give the table a mark, if it has none by nature.
+        """
+
+    def lock_row(self, statement: str) -> str:
+        """Return a SELECT of one row that keeps others from changing it until the transaction ends."""
+        return statement
+
+
+class SqlDialect(abc.ABC):
+    """A database, and what is special about it.
+
+    Attributes:
+        name: of the system, for messages.
+        place: where the database is, for messages. Never a secret.
+    """
+
+    name: str
+    place: str
+
+    @abc.abstractmethod
+    def session(self, doing: str) -> AbstractContextManager[Session]:
+        """Connect and begin a transaction, which is committed at the end, or rolled back after an exception.
+
+        `doing`: its purpose, for messages. Raises DatabaseBusy for what is transient, DatabaseRefused, StatementRefused.
+        """
+
+    @abc.abstractmethod
+    def column_type(self, kind: pa.DataType) -> str | None:
+        """Return the type of a column; None for an Arrow type that the database has no type for."""
+
+    @abc.abstractmethod
+    def chunk(self, batch: pa.RecordBatch, operator: str) -> Chunk:
+        """Return rows in the form that `Session.load` takes. Raises ValueNotWritable, which names the `operator`."""
+
+    def quoted(self, name: str) -> str:
+        """Return an identifier in quotes."""
+        return '"' + name.replace('"', '""') + '"'
+
+    def name_problem(self, name: str) -> str | None:
+        """Return what is wrong with the name of a table or column, None if nothing is."""
+        if not name:
+            return "it is empty"
+        return "it has a zero byte in it" if "\0" in name else None
+
+    def folded(self, name: str) -> str:
+        """Return the form of a name that is equal for names of the same column."""
+        return name
+
+    def wider(self, then: str, now: str) -> str | None:
+        """Return the type that holds the values of both types, None if there is none."""
+        return then if then == now else None
+
+    def refuses_overflow(self, target: str, staged: str) -> bool:
+        """Return whether values of a wider type are stored whole in a column of the target's type, or refused; never rounded."""
+        return False
+
+    def converted(self, column: str, staged: str, target: str) -> str:
+        """Return the expression that turns a staged column (quoted) into the type of the target."""
+        return column
+
+
+def fold(dialect: SqlDialect, columns: Mapping[str, str]) -> dict[str, str]:
+    """Return the types of columns by folded name."""
+    return {dialect.folded(name): kind for name, kind in columns.items()}

@@ -1,0 +1,358 @@
+"""The driver's half of a database sink: one transaction brings a window's rows into the table, with a record of the window.
+
+The record is a row of `_dagflow_windows` for each application and sink, with the newest window that is in: a single read says
+whether a window is. It is locked first, so a launch that is still at work, or a COMMIT whose answer was lost, is waited for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import attrs
+
+from dagflow import SinkLaunch, StagedWindow
+from operators.database.errors import DatabaseBusy
+from operators.sinks.database.dialect import PARAMETER, Session, SqlDialect, StatementRefused, fold
+from operators.sinks.database.errors import RowsRefused, StagedRowsMissing, TableRefused, TableReplaced
+from operators.sinks.database.staging import ROW, create_table, staged_prefix, window_of
+from operators.sinks.tables.earlier import earlier_rows
+from operators.sinks.tables.modes import Mode
+
+WINDOWS = "_dagflow_windows"
+_FIT = (
+    "alter the table: it needs these columns, or on_schema_change='evolve'; for upserts, also a unique index on the keys.\n"
+    "        Then launch again"
+)
+
+_COLUMNS = {
+    "application": "VARCHAR(300) NOT NULL",
+    "sink": "VARCHAR(300) NOT NULL",
+    "window_number": "BIGINT NOT NULL",
+    "table_name": "VARCHAR(300) NOT NULL",
+    "table_id": "VARCHAR(100)",
+}
+
+
+@attrs.frozen
+class _Staged:
+    """A staged table, as `Staging.finish` describes it."""
+
+    table: str
+    columns: dict[str, str]
+    rows: int
+
+
+@attrs.frozen
+class Publisher:
+    """Publishes windows to a table."""
+
+    dialect: SqlDialect
+    table: str
+    mode: Mode
+    keys: Sequence[str]
+    evolves: bool
+
+    def is_published(self, window: StagedWindow) -> bool:
+        """Return whether the record of windows has a window."""
+        with self._session(window, "reading which windows are in") as session:
+            return bool(session.columns(WINDOWS)) and self._newest(session, window)[0] >= window.number
+
+    def check(self, launch: SinkLaunch, columns: Mapping[str, str] | None) -> list[str]:
+        """Try all that a window takes, and take it back; return warnings.
+
+        `columns`: those of the rows that will come, with their types, as far as they are known.
+        Raises TableRefused, TableHasRows, DatabaseRefused, DatabaseBusy.
+        """
+        with self._session(None, f"looking at table {self.table!r}") as session:
+            probe = f"{staged_prefix(launch.application, launch.sink)}{0:010d}_{uuid.uuid4().hex[:16]}"
+            create_table(session, self.dialect, probe, {"probe": "BIGINT"})
+            session.run(f"DROP TABLE {session.qualified(probe)}")
+            target = fold(self.dialect, session.columns(self.table))
+            if not target:
+                return []
+            if columns is not None:
+                known = {self.dialect.folded(name): (name, kind) for name, kind in columns.items()}
+                changes = self._changes({folded: kind for folded, (_, kind) in known.items()}, dict(known.values()), target)
+                if not self.evolves and (reasons := [reason for _, reason in changes if reason]):
+                    raise self._refused(None, reasons, _FIT)
+            self._try(session, [] if columns is None else [name for name in columns if self.dialect.folded(name) in target])
+            if launch.application:
+                return []
+            place = f"{self.table!r} in {self.dialect.place}"
+            published = self._published(session, launch.sink)
+            return earlier_rows(launch, self.mode, place, published, partial(self._has_rows, session))
+
+    def _try(self, session: Session, columns: Sequence[str]) -> None:
+        """Let the database plan the statements of a window: it names what is not permitted, and keys without an index."""
+        table, quoted = session.qualified(self.table), self.dialect.quoted
+        names = list(dict.fromkeys([*self.keys, *columns]))
+        values = f"({', '.join(map(quoted, names))}) VALUES ({', '.join('NULL' for _ in names)})" if names else "DEFAULT VALUES"
+        if self.mode == "replace":
+            session.select(f"EXPLAIN DELETE FROM {table}")
+        session.select(f"EXPLAIN INSERT INTO {table} {values}{self._on_conflict(names)}")
+
+    def _on_conflict(self, names: Sequence[str]) -> str:
+        if self.mode != "upsert":
+            return ""
+        quoted = self.dialect.quoted
+        others = [quoted(name) for name in names if name not in self.keys]
+        update = f"DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in others)}" if others else "DO NOTHING"
+        return f" ON CONFLICT ({', '.join(map(quoted, self.keys))}) {update}"
+
+    def _published(self, session: Session, sink: str) -> dict[str, int]:
+        """Return the newest windows that are in the table, by application, of sinks of this name."""
+        if not session.columns(WINDOWS):
+            return {}
+        statement = (
+            f"SELECT application, window_number FROM {session.qualified(WINDOWS)}"
+            f" WHERE sink = {PARAMETER} AND table_name = {PARAMETER} AND window_number >= 0"
+        )
+        return {str(application): int(newest) for application, newest in session.select(statement, sink, self.table)}
+
+    def _has_rows(self, session: Session) -> bool:
+        return bool(session.select(f"SELECT 1 FROM {session.qualified(self.table)} LIMIT 1"))
+
+    def publish(self, window: StagedWindow) -> None:
+        """Bring the rows of a window into the table. A window that is in already is left alone."""
+        staged = [_Staged(each["table"], dict(each["columns"]), each["rows"]) for task in window.staged for each in task]
+        doing = f"publishing window {window.number} to {self.table!r}"
+        with self._session(window, doing) as session:
+            has_record = bool(session.columns(WINDOWS))
+            if has_record:
+                self._publish(session, window, staged)
+        if not has_record:
+            with self._session(window, f"making {WINDOWS}") as session:  # by itself: an error of the window leaves it there
+                create_table(session, self.dialect, WINDOWS, _COLUMNS, ("application", "sink"))
+            with self._session(window, doing) as session:
+                self._publish(session, window, staged)
+
+    def _publish(self, session: Session, window: StagedWindow, staged: Sequence[_Staged]) -> None:
+        newest, known = self._claim(session, window)
+        if window.application:  # tests of operators have none, and each begins with window 0
+            if newest >= window.number:
+                return
+            self._check_record(session, window, newest)
+            self._check_identity(session, window, known)
+        if staged:
+            self._check_staged(session, window, staged)
+            target = self._fitted(session, window, staged)
+            self._insert(session, window, staged, target)
+            for each in staged:
+                session.run(f"DROP TABLE {session.qualified(each.table)}")
+        mark = session.identity(self.table, create=bool(staged))
+        self._note(session, window, mark)
+
+    def sweep(self, window: StagedWindow) -> None:
+        """Remove what attempts that do not count have staged. What others still use is left for the next time."""
+        prefix = staged_prefix(window.application, window.sink)
+        with self._session(window, "looking for what has been staged before") as session:
+            left = [table for table in session.tables(prefix) if window_of(table) <= window.number]
+        for table in left:
+            with contextlib.suppress(DatabaseBusy), self._session(window, "removing what has been staged before") as session:
+                if session.columns(table):
+                    session.run(f"DROP TABLE {session.qualified(table)}")
+
+    # ---------------------------------------------------------------------------------------------- the record of windows
+
+    def _newest(self, session: Session, window: StagedWindow, lock: bool = False) -> tuple[int, str | None]:
+        """Return the newest window that is in, -1 for none, and the mark of the table that it went to."""
+        statement = (
+            f"SELECT window_number, table_name, table_id FROM {session.qualified(WINDOWS)}"
+            f" WHERE application = {PARAMETER} AND sink = {PARAMETER}"
+        )
+        rows = session.select(session.lock_row(statement) if lock else statement, window.application, window.sink)
+        if not rows:
+            return -1, None
+        newest, table, mark = rows[0]
+        return int(newest), mark if table == self.table else None
+
+    def _claim(self, session: Session, window: StagedWindow) -> tuple[int, str | None]:
+        """Lock the record, and return what it says."""
+        session.run(
+            f"INSERT INTO {session.qualified(WINDOWS)} (application, sink, window_number, table_name)"
+            f" VALUES ({PARAMETER}, {PARAMETER}, -1, {PARAMETER}) ON CONFLICT (application, sink) DO NOTHING",
+            window.application,
+            window.sink,
+            self.table,
+        )
+        return self._newest(session, window, lock=True)
+
+    def _note(self, session: Session, window: StagedWindow, mark: str | None) -> None:
+        session.run(
+            f"UPDATE {session.qualified(WINDOWS)} SET window_number = {PARAMETER}, table_name = {PARAMETER},"
+            f" table_id = {PARAMETER} WHERE application = {PARAMETER} AND sink = {PARAMETER}",
+            window.number,
+            self.table,
+            mark,
+            window.application,
+            window.sink,
+        )
+
+    def _check_record(self, session: Session, window: StagedWindow, newest: int) -> None:
+        """Raise TableReplaced if a window is missing before this one."""
+        before = window.number - 1
+        if newest == before:
+            return
+        if newest < 0:
+            reason = f"the database has no record of windows 0 to {before}, which were published"
+        else:
+            reason = f"the record of its windows ends with window {newest}, and window {before} was published"
+        accept = (
+            f"INSERT INTO {session.qualified(WINDOWS)} (application, sink, window_number, table_name) VALUES"
+            f" ({_text(window.application)}, {_text(window.sink)}, {before}, {_text(self.table)})"
+            f" ON CONFLICT (application, sink) DO UPDATE SET window_number = {before}, table_id = NULL"
+        )
+        raise self._replaced(window, reason, accept)
+
+    def _check_identity(self, session: Session, window: StagedWindow, known: str | None) -> None:
+        """Raise TableReplaced if the table is not that of the window before. What is replaced need not be the same."""
+        if known is None or self.mode == "replace" or session.identity(self.table) == known:
+            return
+        what = "created again" if session.columns(self.table) else "not there any more"
+        accept = (
+            f"UPDATE {session.qualified(WINDOWS)} SET table_id = NULL"
+            f" WHERE application = {_text(window.application)} AND sink = {_text(window.sink)}"
+        )
+        raise self._replaced(window, f"it was dropped, and is {what}, since window {window.number - 1}", accept)
+
+    def _replaced(self, window: StagedWindow, reason: str, accept: str) -> TableReplaced:
+        return TableReplaced(
+            table=self.table, database=self.dialect.place, window=window.number, reason=reason, accept=f"{accept};"
+        )
+
+    # ----------------------------------------------------------------------------------------------------------- the rows
+
+    def _check_staged(self, session: Session, window: StagedWindow, staged: Sequence[_Staged]) -> None:
+        """Raise StagedRowsMissing unless the staged tables hold what the tasks have put there."""
+        for each in staged:
+            is_there = bool(session.columns(each.table))
+            if not is_there or session.select(f"SELECT count(*) FROM {session.qualified(each.table)}")[0][0] != each.rows:
+                raise StagedRowsMissing(
+                    table=self.table, database=self.dialect.place, window=window.number, staged=tuple(s.table for s in staged)
+                )
+
+    def _fitted(self, session: Session, window: StagedWindow, staged: Sequence[_Staged]) -> dict[str, str]:
+        """Return the columns of the table, which is created or changed if need be. Raises TableRefused."""
+        wanted: dict[str, str] = {}
+        spelled: dict[str, str] = {}
+        reasons: list[str] = []
+        for name, kind in (item for each in staged for item in each.columns.items()):
+            folded = self.dialect.folded(name)
+            spelled.setdefault(folded, name)
+            both = self.dialect.wider(wanted.setdefault(folded, kind), kind)
+            if both is None:
+                reasons.append(f"column {name!r} is {wanted[folded]} in some rows, and {kind} in others")
+            else:
+                wanted[folded] = both
+        if reasons:
+            help_ = "give the reader a schema, so that all batches have the same columns"
+            raise self._refused(window, dict.fromkeys(reasons), help_)
+        target = fold(self.dialect, session.columns(self.table))
+        if not target:
+            columns = {spelled[folded]: kind for folded, kind in wanted.items()}
+            create_table(session, self.dialect, self.table, columns, self.keys)
+            return fold(self.dialect, session.columns(self.table))
+        changes = list(self._changes(wanted, {spelled[folded]: kind for folded, kind in wanted.items()}, target))
+        if not self.evolves:
+            if reasons := [reason for _, reason in changes if reason]:
+                raise self._refused(window, reasons)
+            return target
+        for change, _ in changes:
+            session.run(f"ALTER TABLE {session.qualified(self.table)} {change}")
+        return fold(self.dialect, session.columns(self.table))
+
+    def _changes(
+        self, wanted: Mapping[str, str], spelled: Mapping[str, str], target: Mapping[str, str]
+    ) -> Iterator[tuple[str, str]]:
+        """Yield how the table has to change for columns, and the reason to refuse them where it may not; "" for none.
+
+        `wanted` and `target`: types by folded name; `spelled`: the columns as the rows spell them, in the same order.
+        """
+        for name, (folded, kind) in zip(spelled, wanted.items(), strict=True):
+            if folded not in target:
+                yield f"ADD COLUMN {self.dialect.quoted(name)} {kind}", f"column {name!r} ({kind}) is not in the table"
+            elif (wider := self.dialect.wider(target[folded], kind)) not in (None, target[folded]):
+                reason = f"column {name!r} is {target[folded]} in the table, and {kind} in the rows"
+                is_safe = self.dialect.refuses_overflow(target[folded], kind)
+                yield f"ALTER COLUMN {self.dialect.quoted(name)} TYPE {wider}", "" if is_safe else reason
+
+    def _insert(self, session: Session, window: StagedWindow, staged: Sequence[_Staged], target: Mapping[str, str]) -> None:
+        if self.mode == "replace":
+            session.run(f"DELETE FROM {session.qualified(self.table)}")
+        if self.mode == "upsert":
+            self._upsert(session, staged, target)
+            return
+        for each in staged:
+            names = ", ".join(map(self.dialect.quoted, each.columns))
+            values = ", ".join(self._values(each.columns, target))
+            source = session.qualified(each.table)
+            rows = session.run(f"INSERT INTO {session.qualified(self.table)} ({names}) SELECT {values} FROM {source}")
+            if rows != each.rows:
+                reason = f"{each.rows:,} rows were written, and the table took {rows:,}"
+                raise RowsRefused(table=self.table, database=self.dialect.place, window=window.number, reason=reason)
+
+    def _upsert(self, session: Session, staged: Sequence[_Staged], target: Mapping[str, str]) -> None:
+        """Put rows in the place of those with the same keys. Of several staged ones, the last counts."""
+        quoted = self.dialect.quoted
+        for names, group in _by_columns(staged):  # parts that lack a column leave it as it is
+            columns = dict(item for each in group for item in each.columns.items())
+            parts = " UNION ALL ".join(
+                f"SELECT {', '.join(map(quoted, names))}, {quoted(ROW)}, {number} AS {quoted(ROW + 's')}"
+                f" FROM {session.qualified(each.table)}"
+                for number, each in enumerate(group)
+            )
+            keys = ", ".join(map(quoted, self.keys))
+            newest = f"{quoted(ROW + 's')} DESC, {quoted(ROW)} DESC"
+            values = ", ".join(self._values({name: columns[name] for name in names}, target))
+            session.run(
+                f"INSERT INTO {session.qualified(self.table)} ({', '.join(map(quoted, names))}) SELECT {values} FROM"
+                f" (SELECT *, row_number() OVER (PARTITION BY {keys} ORDER BY {newest}) AS {quoted(ROW + '_rank')}"
+                f" FROM ({parts}) AS staged) AS ranked WHERE {quoted(ROW + '_rank')} = 1{self._on_conflict(names)}"
+            )
+
+    def _values(self, columns: Mapping[str, str], target: Mapping[str, str]) -> Iterator[str]:
+        for name, kind in columns.items():
+            yield self.dialect.converted(self.dialect.quoted(name), kind, target[self.dialect.folded(name)])
+
+    # ------------------------------------------------------------------------------------------------------------- errors
+
+    @contextlib.contextmanager
+    def _session(self, window: StagedWindow | None, doing: str) -> Iterator[Session]:
+        """Begin a transaction. Raises TableRefused and RowsRefused for statements that the database refuses."""
+        try:
+            with self.dialect.session(doing) as session:
+                yield session
+        except StatementRefused as refused:
+            if window is None:
+                raise self._refused(None, [refused.reason], _FIT) from refused
+            if refused.because_of == "table":
+                raise self._refused(window, [refused.reason]) from refused
+            raise RowsRefused(
+                table=self.table, database=self.dialect.place, window=window.number, reason=refused.reason
+            ) from refused
+
+    def _refused(self, window: StagedWindow | None, reasons: Iterable[str], help_: str | None = None) -> TableRefused:
+        more: dict[str, Any] = {} if help_ is None else {"help": help_}
+        number = None if window is None else window.number
+        return TableRefused(table=self.table, database=self.dialect.place, window=number, differences=tuple(reasons), **more)
+
+
+def _by_columns(staged: Sequence[_Staged]) -> Iterator[tuple[tuple[str, ...], list[_Staged]]]:
+    """Yield runs of staged tables that have the same columns, in their order."""
+    run: list[_Staged] = []
+    for each in staged:
+        if run and sorted(run[0].columns) != sorted(each.columns):
+            yield tuple(run[0].columns), run
+            run = []
+        run.append(each)
+    if run:
+        yield tuple(run[0].columns), run
+
+
+def _text(value: str) -> str:
+    """Return a text as SQL."""
+    return "'" + value.replace("'", "''") + "'"

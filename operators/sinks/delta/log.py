@@ -1,0 +1,302 @@
+"""`DeltaLog`: a Delta table, opened by the package `deltalake`."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+import attrs
+import pyarrow as pa
+
+from dagflow.storage import file_system, join, local_path
+from operators.extras.tables import deltalake
+from operators.sinks.delta.appends import LOG, OwnVersion, append_body, may_append
+from operators.sinks.delta.types import delta_type
+from operators.sinks.table_formats.opened import moment
+from operators.sinks.table_formats.published import Published
+from operators.sinks.table_formats.rows import StagedRows
+from operators.sinks.table_formats.staged_files import sync_local
+
+CHECKPOINT_INTERVAL = "delta.checkpointInterval"
+_INTERVAL = 100
+"""The default of `deltalake`. Opening a table reads all commits since its last checkpoint, half a millisecond each. A launch that
+appends does that once."""
+_SHORT_INTERVAL = 10
+"""For sinks that open the table for each window."""
+_CONSTRAINT = "delta.constraints."
+REQUIRED = "required."
+"""Facts of a note that name a column that takes no nulls begin so."""
+_NO_ROWS_CHANGE = frozenset(
+    {
+        "OPTIMIZE",
+        "VACUUM START",
+        "VACUUM END",
+        "ADD COLUMN",
+        "ADD COLUMNS",
+        "ADD CONSTRAINT",
+        "DROP CONSTRAINT",
+        "SET TBLPROPERTIES",
+        "ADD FEATURE",
+        "UPDATE COLUMN METADATA",
+        "UPDATE FIELD METADATA",
+        "UPDATE TABLE METADATA",
+        "CHANGE COLUMN",
+        "FSCK",
+    }
+)
+
+
+@attrs.frozen
+class ForeignCommits:
+    """Commits to a table since a version.
+
+    Attributes:
+        changes: a phrase for each commit of another writer that has changed rows and still counts.
+        restored: a phrase for the commit that restored a version before, unless that was undone.
+    """
+
+    changes: tuple[str, ...] = ()
+    restored: str | None = None
+
+
+@attrs.define
+class DeltaLog:
+    """A table as of the version that was read last, or that this process has committed last.
+
+    Attributes:
+        path: the folder or URL.
+        storage_options: of `deltalake`.
+        own: that version, where this process has committed it: nothing has to be read then.
+    """
+
+    path: str
+    storage_options: Mapping[str, str]
+    own: OwnVersion | None = None
+    _table: Any = None
+
+    @classmethod
+    def of(cls, path: str, storage_options: Mapping[str, str]) -> DeltaLog | None:
+        """Open the newest version; None if there is no table."""
+        if (own := OwnVersion.of(path)) is not None:
+            return cls(path, storage_options, own)
+        log = cls(path, storage_options)
+        try:
+            return log if file_system(path).exists(join(path, LOG)) and log.table is not None else None
+        except deltalake("DeltaWriter").exceptions.TableNotFoundError:
+            return None
+
+    @staticmethod
+    def create(
+        path: str,
+        storage_options: Mapping[str, str],
+        columns: pa.Schema,
+        partition_columns: Sequence[str],
+        adds: Sequence[Any] = (),
+        properties: Any = None,
+        *,
+        appends: bool,
+    ) -> None:
+        """Create a table, with its first files. `appends`: the sink only appends. Raises DeltaError if there is one."""
+        package = deltalake("DeltaWriter")
+        package.transaction.create_table_with_add_actions(
+            path,
+            package.Schema.from_arrow(columns),
+            list(adds),
+            partition_by=list(partition_columns),
+            configuration={CHECKPOINT_INTERVAL: str(_INTERVAL if appends else _SHORT_INTERVAL)},
+            storage_options=dict(storage_options) or None,
+            commit_properties=properties,
+        )
+
+    @property
+    def table(self) -> Any:
+        """The table as `deltalake` opens it, in its newest version."""
+        if self._table is None:
+            options = dict(self.storage_options) or None
+            self._table, self.own = deltalake("DeltaWriter").DeltaTable(self.path, storage_options=options), None
+        return self._table
+
+    @property
+    def id(self) -> str:
+        """The id that the table got when it was created."""
+        return str(self.table.metadata().id) if self.own is None else self.own.id
+
+    @property
+    def version(self) -> int:
+        """The version."""
+        return int(self.table.version()) if self.own is None else self.own.version
+
+    @property
+    def state(self) -> object:
+        """A value that each commit changes."""
+        return self.version
+
+    @property
+    def partition_columns(self) -> list[str]:
+        """The columns that it is partitioned by."""
+        return list(self.table.metadata().partition_columns) if self.own is None else self.own.partition_columns
+
+    @property
+    def columns(self) -> pa.Schema:
+        """The columns, with types as `delta_type` returns them."""
+        if self.own is not None:
+            return self.own.columns
+        schema = pa.schema(self.table.schema().to_arrow())
+        return pa.schema([(field.name, delta_type(field.type) or field.type) for field in schema])
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The columns that take no nulls. Of columns within structs, lists and maps, nothing is known."""
+        if self.own is not None:
+            return self.own.required
+        return tuple(field.name for field in self.table.schema().fields if not field.nullable)
+
+    @property
+    def rules(self) -> list[str]:
+        """A phrase for each rule that rows must keep, which only commits of `deltalake` that write the rows look at."""
+        if self.own is not None:
+            return []  # a table with rules has none of our versions
+        rules = self.table.metadata().configuration
+        phrases = [
+            f"the table has the constraint {name.removeprefix(_CONSTRAINT)} ({rule})"
+            for name, rule in sorted(rules.items())
+            if name.startswith(_CONSTRAINT)
+        ]
+        return phrases + (["the table has delta.invariants"] if '"delta.invariants"' in self.table.schema().to_json() else [])
+
+    @property
+    def data_folder(self) -> str:
+        """The folder of the table."""
+        return self.path
+
+    @property
+    def facts(self) -> dict[str, int]:
+        """The columns that take no nulls, for tasks: they read the note instead of the table."""
+        return {f"{REQUIRED}{name}": 1 for name in self.required}
+
+    def has_rows(self) -> bool:
+        """Return whether it has any rows."""
+        return bool(self.table.file_uris())
+
+    def window(self, key: str) -> int:
+        """Return the newest window of a sink that the table holds; -1 for none."""
+        if self.own is not None and key in self.own.windows:
+            return self.own.windows[key]
+        version = self.table.transaction_version(key)
+        return -1 if version is None else int(version)
+
+    def evolve(self, columns: pa.Schema) -> None:
+        """Add columns, in a version of its own. Raises DeltaError if other writers came first."""
+        package, present = deltalake("DeltaWriter"), self.columns
+        fields = [field for field in package.Schema.from_arrow(columns).fields if field.name not in present.names]
+        self.table.alter.add_columns(fields, commit_properties=package.CommitProperties(max_commit_retries=0))
+        self.table.update_incremental()
+
+    def may_append(self) -> bool:
+        """Return True if `append` may be called."""
+        return self.own is not None or may_append(self.path, self.storage_options, self.table.protocol())
+
+    def append(self, files: Sequence[StagedRows], key: str, window: int, custom_metadata: Mapping[str, Any]) -> DeltaLog:
+        """Add files in one version, and return the table with it. Raises DeltaError if other writers came first."""
+        version, partition_columns = self.version + 1, self.partition_columns
+        own = OwnVersion(
+            version=version,
+            body=append_body(files, partition_columns, key, window, custom_metadata),
+            id=self.id,
+            columns=self.columns,
+            required=self.required,
+            partition_columns=partition_columns,
+            windows={**({} if self.own is None else self.own.windows), key: window},
+            checkpoint_interval=self._checkpoint_interval(),
+        )
+        if not own.commit(self.path):
+            raise deltalake("DeltaWriter").exceptions.CommitFailedError(f"version {version} is there")
+        log = DeltaLog(self.path, self.storage_options, own)
+        if (version + 1) % own.checkpoint_interval == 0:
+            log._checkpoint()
+        return log
+
+    def _checkpoint_interval(self) -> int:
+        if self.own is not None:
+            return self.own.checkpoint_interval
+        return max(1, int(self.table.metadata().configuration.get(CHECKPOINT_INTERVAL, _INTERVAL)))
+
+    def _checkpoint(self) -> None:
+        """Write a checkpoint, and remove what the log need not keep, as `deltalake` does behind its own commits."""
+        table = deltalake("DeltaWriter").DeltaTable(self.path, storage_options=dict(self.storage_options) or None)
+        table.create_checkpoint()
+        if table.metadata().configuration.get("delta.enableExpiredLogCleanup", "true").lower() != "false":
+            table.cleanup_metadata()
+
+    def secure(self, *, files: bool) -> None:
+        """Wait until the newest version survives a power cut; with `files`, those that `deltalake` has written, too.
+
+        Local disks only.
+        """
+        if self.own is not None:
+            return  # it was synced when it was written
+        log = join(self.path, LOG, f"{self.version:020d}.json")
+        if local_path(log) is None or not file_system(log).exists(log):
+            return
+        written: list[str] = []
+        if files:
+            with file_system(log).open(log) as stream:
+                actions = [json.loads(line) for line in stream.read().splitlines()]
+            written = [join(self.path, unquote(action["add"]["path"])) for action in actions if "add" in action]
+        sync_local([*written, log])
+
+    def rolled_back(self, note: Published) -> str | None:
+        """Return how the table lost what it had when a note was written; None if it has it."""
+        if self.version < note.version:
+            return f"it is at version {self.version}"
+        return self.commits_since(note.version, "").restored
+
+    def foreign_changes(self, note: Published, key: str) -> Sequence[str]:
+        """Return a phrase for each commit since a note by which another writer has changed rows."""
+        return self.commits_since(note.version, key).changes
+
+    def commits_since(self, version: int, key: str) -> ForeignCommits:
+        """Return the commits behind a version. `key`: of our own."""
+        state = ForeignCommits()
+        states = {version: state}  # a restored version brings back what held then
+        for entry in self._commits(version):
+            number, operation = int(entry["version"]), str(entry.get("operation", "an unknown operation"))
+            if operation == "RESTORE":
+                target = self._restored(entry)
+                gone = f"version {number} restored version {'?' if target is None else target}"
+                state = states.get(-1 if target is None else target, ForeignCommits(restored=gone))
+            elif operation not in _NO_ROWS_CHANGE and entry.get("dagflow.sink") != key:
+                engine = entry.get("engineInfo", "an unknown engine")
+                change = f"version {number}: {operation} at {_committed_at(entry)} by {engine}"
+                state = attrs.evolve(state, changes=(*state.changes, change))
+            states[number] = state
+        return state
+
+    def _commits(self, version: int) -> Iterator[dict[str, Any]]:
+        """Yield the commits behind a version, the oldest first. Those that the log no longer has are left out."""
+        if self.version <= version:
+            return
+        newest_first = self.table.history(self.version - version)
+        yield from (entry for entry in reversed(newest_first) if int(entry["version"]) > version)
+
+    def _restored(self, entry: Mapping[str, Any]) -> int | None:
+        """Return the version that a commit restored, where it can be known."""
+        parameters = entry.get("operationParameters") or {}
+        text = str(parameters.get("version"))
+        if text.isdigit():
+            return int(text)
+        text = str(parameters.get("datetime") or parameters.get("timestamp"))
+        try:  # deltalake writes milliseconds, Spark a date
+            limit = int(text) if text.isdigit() else datetime.datetime.fromisoformat(text).timestamp() * 1000
+        except ValueError:
+            return None
+        before = (int(e["version"]) for e in self.table.history() if int(e.get("timestamp", 0)) <= limit)
+        return max((each for each in before if each < int(entry["version"])), default=None)
+
+
+def _committed_at(entry: Mapping[str, Any]) -> str:
+    stamp = entry.get("timestamp")
+    return moment(stamp) if isinstance(stamp, int) else "an unknown time"

@@ -1,0 +1,198 @@
+"""DeltaWriter: writes rows to a Delta table, each window in one transaction."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any, ClassVar, Generic
+
+import attrs
+import pyarrow as pa
+from typing_extensions import TypeVar
+
+from dagflow import InputPort, OperatorContext, StagedWindow
+from dagflow.config import Secret
+from operators.extras.tables import deltalake
+from operators.sinks.delta.log import REQUIRED, DeltaLog
+from operators.sinks.delta.stats import stats_json
+from operators.sinks.delta.types import DELTA, delta_type
+from operators.sinks.errors import ValueNotWritable
+from operators.sinks.table_formats.columns import last_of_each
+from operators.sinks.table_formats.errors import TableSchemaDiffers
+from operators.sinks.table_formats.published import PublishedNotes
+from operators.sinks.table_formats.rows import StagedRows, read_rows
+from operators.sinks.table_formats.staged_files import StagedParquet
+from operators.sinks.table_formats.writer import TableFormatWriter, window_key
+
+T = TypeVar("T", default=Any)
+
+
+@attrs.define
+class DeltaWriter(TableFormatWriter[T], Generic[T]):
+    """Write rows to the Delta table `path`, each window in one transaction of the table, exactly once.
+
+    Needs the package `deltalake` (`pip install 'dagflow[delta]'`). The table is created with the columns of the first window that
+    has rows. Readers see all of a window or nothing of it: any reader of Delta tables, of the newest or of an earlier version.
+
+    The transaction of a window also carries the application, the sink and the window (Delta's `txn` action), so a window that is
+    in the table is never published again. Other writers may add rows at the same time. `docs/how-to/delta.md` says what happens
+    on each failure.
+
+    A table with `NOT NULL` columns takes no nulls there. One with constraints or invariants is refused, but for `upsert`, since
+    only `deltalake` evaluates their expressions, as it merges.
+
+    Args:
+        mode: `append`, `replace` or `upsert`. See `TableFormatWriter`. The driver merges an `upsert`, whose rows of a window must
+            fit in its memory; of rows with equal keys, the last one counts.
+        partition_columns: columns that the table is partitioned by.
+        storage_options: of `deltalake`, for object stores where the environment does not have them.
+
+    Raises TablePackageMissing, TableSchemaDiffers, TableDropped, TableRecreated, TableRolledBack, ForeignChange, StagedFileGone,
+    ValueNotWritable for nulls.
+
+    >>> import tempfile, deltalake
+    >>> from dagflow.testing import Window, run_operator
+    >>> @attrs.frozen
+    ... class Sale:
+    ...     country: str
+    ...     amount: float
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     writer = DeltaWriter[Sale](folder, partition_columns=["country"])
+    ...     _ = run_operator(writer, {"input": [Window([Sale("se", 1.5), Sale("no", 2.0)]), Window([Sale("se", 0.5)])]})
+    ...     table = deltalake.DeltaTable(folder)
+    ...     print(table.version(), sorted(table.to_pyarrow_table().column("amount").to_pylist()))
+    1 [0.5, 1.5, 2.0]
+    """
+
+    format_name: ClassVar[str] = DELTA
+    creates_with_rows: ClassVar[bool] = True
+    replaces_columns: ClassVar[bool] = True
+
+    storage_options: dict[str, Secret] = attrs.field(factory=dict, kw_only=True, repr=False)
+
+    input = InputPort[T]()
+
+    def setup(self, context: OperatorContext) -> None:
+        """Make the set of open files."""
+        super().setup(context)
+        self._required: list[str] = []  # columns of the table that take no nulls
+
+    @input.batch
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        """Write a batch: all of it or, when it raises, nothing."""
+        if not batch.num_rows:
+            return
+        self._agreed(batch.schema)
+        for name in self._required:
+            if name not in batch.schema.names or batch.column(name).null_count:
+                raise self._null(name)
+        super().write_batch(batch)
+
+    def destination(self) -> str:
+        """Return the folder or URL of the table."""
+        return f"the Delta table {self.path}"
+
+    def stored_type(self, kind: pa.DataType) -> pa.DataType | None:
+        """Return the type as Delta stores it; None for nulls. Raises ValueError."""
+        return delta_type(kind)
+
+    def open_table(self) -> DeltaLog | None:
+        """Open the newest version; None if there is no table."""
+        return DeltaLog.of(self.path, self.storage_options)
+
+    def create_table(self, columns: pa.Schema) -> None:
+        """Create the table without rows."""
+        DeltaLog.create(self.path, self.storage_options, columns, self.partition_columns, appends=self.mode == "append")
+
+    def conflicts(self) -> tuple[type[Exception], ...]:
+        """Return the errors of the package."""
+        return (deltalake("DeltaWriter").exceptions.DeltaError,)
+
+    def stats_of(self, file: StagedParquet) -> str:
+        """Return the statistics of a file."""
+        return stats_json(file.rows, file.metadata)
+
+    def commit(self, window: StagedWindow, files: list[StagedRows], table: DeltaLog | None, columns: pa.Schema) -> DeltaLog:
+        """Commit files in one version, which names the window in a `txn` action, and return the table with it."""
+        if table is not None and not self._takes_columns():
+            for name in self._nulls(files, table):
+                raise self._null(name)
+        package, key, now = deltalake("DeltaWriter"), window_key(window), int(time.time() * 1000)
+        names = {"dagflow.sink": key, "dagflow.window": window.number}
+        if self.mode == "append" and table is not None and table.may_append():
+            return table.append(files, key, window.number, names)
+        properties = package.CommitProperties(
+            custom_metadata=names,
+            max_commit_retries=0,  # what others have committed meanwhile is looked at first
+            app_transactions=[package.Transaction(key, window.number, now)],
+        )
+        if self.mode == "upsert":
+            assert table is not None  # it is created first
+            self._merge(read_rows(files, columns), table, properties)
+        else:
+            adds = [package.transaction.AddAction(file.name, file.size, file.partition, now, True, file.stats) for file in files]
+            if table is None:
+                appends, place = self.mode == "append", (self.path, self.storage_options)
+                DeltaLog.create(*place, columns, self.partition_columns, adds, properties, appends=appends)
+                table = self.open_table()
+                assert table is not None
+                return table
+            required = () if self._takes_columns() else table.required
+            fields = [field.with_nullable(field.name not in required) for field in columns]  # else `replace` drops NOT NULL
+            how, schema = "overwrite" if self.mode == "replace" else "append", package.Schema.from_arrow(pa.schema(fields))
+            table.table.create_write_transaction(
+                adds, how, schema, partition_by=self.partition_columns, commit_properties=properties
+            )
+        table.table.update_incremental()
+        return table
+
+    def _known_columns(self, folder: str) -> pa.Schema | None:
+        note = PublishedNotes(folder).newest()
+        required: tuple[str, ...] = ()
+        if not self._takes_columns():
+            if note is not None and note.columns:
+                required = tuple(name.removeprefix(REQUIRED) for name in note.facts if name.startswith(REQUIRED))
+            elif (table := self.open_table()) is not None:
+                required = table.required
+        self._required[:] = required
+        return super()._known_columns(folder)
+
+    def _columns_after(self, columns: pa.Schema, table: Any, sink: str) -> pa.Schema:
+        if self.mode != "upsert" and table.rules:
+            how = "drop it, or write the table with mode='upsert', whose rows deltalake checks as it merges them"
+            raise TableSchemaDiffers(sink=sink, table=self.path, differences=tuple(table.rules), help=how)
+        missing = [] if self._takes_columns() else [name for name in table.required if name not in columns.names]
+        if missing and columns.names:  # without any, they are not known yet
+            reasons = tuple(f"column {name!r} is missing, and the table takes no nulls there" for name in missing)
+            raise TableSchemaDiffers(sink=sink, table=self.path, differences=reasons)
+        return super()._columns_after(columns, table, sink)
+
+    def _nulls(self, files: list[StagedRows], table: DeltaLog) -> Iterator[str]:
+        """Yield the columns of files that have nulls where the table takes none."""
+        for name in table.required:
+            for file in files:
+                is_partition = name in file.partition
+                counts = {} if is_partition else json.loads(file.stats)["nullCount"]
+                if name not in file.schema.names or (file.partition[name] is None if is_partition else counts.get(name)):
+                    yield name
+
+    def _null(self, column: str) -> ValueNotWritable:
+        return ValueNotWritable(
+            operator=type(self).__name__,
+            column=column,
+            value="null",
+            format=f"the table {self.path}",
+            help="leave such rows out with Filter(…), or drop NOT NULL from the column",
+        )
+
+    def _merge(self, rows: pa.Table, table: DeltaLog, properties: Any) -> None:
+        keys = " AND ".join(f"target.{_quoted(key)} = source.{_quoted(key)}" for key in self.keys)
+        latest = last_of_each(rows, self.keys)
+        merge = table.table.merge(latest, keys, source_alias="source", target_alias="target", commit_properties=properties)
+        merge.when_matched_update_all().when_not_matched_insert_all().execute()
+
+
+def _quoted(name: str) -> str:
+    text = name.replace("`", "``")
+    return f"`{text}`"

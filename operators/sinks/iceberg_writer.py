@@ -1,0 +1,146 @@
+"""IcebergWriter: writes rows to an Iceberg table, each window in one transaction."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Generic
+from urllib.parse import quote
+
+import attrs
+import pyarrow as pa
+from pyarrow import types as t
+from typing_extensions import TypeVar
+
+from dagflow import StagedWindow
+from dagflow.config import Secret
+from dagflow.errors.shown import without_secrets
+from dagflow.storage import join
+from operators.extras.tables import loaded_catalog, pyiceberg
+from operators.problems import all_problems
+from operators.sinks.iceberg.snapshots import SINK, WINDOW, IcebergTable
+from operators.sinks.iceberg.types import ICEBERG, iceberg_type
+from operators.sinks.table_formats.columns import last_of_each
+from operators.sinks.table_formats.rows import StagedRows, read_rows
+from operators.sinks.table_formats.writer import TableFormatWriter, window_key
+
+T = TypeVar("T", default=Any)
+
+
+@attrs.define
+class IcebergWriter(TableFormatWriter[T], Generic[T]):
+    """Write rows to an Iceberg table, each window in one transaction of the table, exactly once.
+
+    Needs the package `pyiceberg` (`pip install 'dagflow[iceberg]'`). The table is created with the columns of the first window
+    that has rows. Readers see all of a window or nothing of it.
+
+    The transaction of a window also sets the property `dagflow.window.APPLICATION/SINK` of the table to the window, so a window
+    that is in the table is never published again. `docs/how-to/iceberg.md` says what happens on each failure.
+
+    Args:
+        table: the name in the catalog, `namespace.name`.
+        catalog: the properties of `pyiceberg.catalog.load_catalog`, `name` too if it matters. Without any, the settings of
+            `pyiceberg` itself count.
+        mode: `append`, `replace` or `upsert`. See `TableFormatWriter`. The driver merges an `upsert`, whose rows of a window must
+            fit in its memory; of rows with equal keys, the last one counts.
+        partition_columns: columns that the table is partitioned by, by their values.
+        staging: the folder or URL where tasks stage files, in the file system of the table; None: the `warehouse` of the catalog.
+        keep_snapshots: how many snapshots the table keeps, up to a quarter more: older ones of the main branch are expired behind
+            windows. 0 keeps all: each commit then takes a little longer than the one before. None goes by the property
+            `dagflow.keep-snapshots` of the table: a hundred for tables that the sink creates, all for others. An application that
+            reads the table with `IcebergInput` needs those that it has not read yet.
+
+    Raises TablePackageMissing, TableSchemaDiffers, TableDropped, TableRecreated, TableRolledBack, ForeignChange, StagedFileGone.
+
+    >>> import tempfile
+    >>> from dagflow.testing import Window, run_operator
+    >>> @attrs.frozen
+    ... class Sale:
+    ...     country: str
+    ...     amount: float
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     catalog = {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}"}
+    ...     writer = IcebergWriter[Sale]("shop.sales", catalog, partition_columns=["country"])
+    ...     _ = run_operator(writer, {"input": [Window([Sale("se", 1.5), Sale("no", 2.0)]), Window([Sale("se", 0.5)])]})
+    ...     table = writer.open_table().table
+    ...     print(len(table.snapshots()), sorted(table.scan().to_arrow().column("amount").to_pylist()))
+    2 [0.5, 1.5, 2.0]
+    """
+
+    format_name: ClassVar[str] = ICEBERG
+    version_name: ClassVar[str] = "snapshot"
+    keeps_partition_columns: ClassVar[bool] = True
+
+    path: str = attrs.field(alias="table")  # pyright: ignore[reportIncompatibleVariableOverride]  # that of the base has a converter
+    catalog: dict[str, Secret] = attrs.field(factory=dict, repr=False)
+    mode: Any = attrs.field(default="append")
+    staging: str | None = attrs.field(default=None, kw_only=True)
+    keep_snapshots: int | None = attrs.field(
+        default=None, kw_only=True, validator=attrs.validators.optional(attrs.validators.ge(0))
+    )
+
+    def check(self) -> None:
+        """Raise ValueError where properties contradict each other."""
+        with all_problems(super().check) as problems:
+            if self.path and not self.path.rpartition(".")[0]:
+                problems.append(f"table is {self.path!r}, and must have a namespace: 'shop.{self.path}'")
+
+    def destination(self) -> str:
+        """Return the table, and its catalog where that has an address."""
+        uri = self.catalog.get("uri")
+        return f"the Iceberg table {self.path}" + (f" of {without_secrets(uri)}" if uri else "")
+
+    def home(self) -> str:
+        """Return the folder or URL below which the sink stages files and keeps its notes. Raises ValueError for none."""
+        place = (
+            self.staging
+            or self.catalog.get("warehouse")
+            or loaded_catalog("IcebergWriter", self.catalog).properties.get("warehouse", "")
+        )
+        if "/" not in place:
+            raise ValueError(
+                f"the warehouse of the catalog is {place!r}, which is not a folder or URL: "
+                "set staging to one in the file system of the table"
+            )
+        return join(place, quote(self.path, safe=""))
+
+    def stored_type(self, kind: pa.DataType) -> pa.DataType | None:
+        """Return the type as Iceberg stores it; None for nulls. Raises ValueError."""
+        return iceberg_type(kind)
+
+    def promotes(self, old: pa.DataType, new: pa.DataType) -> bool:
+        """Return True for int to long, float to double, and decimals with more digits."""
+        if t.is_decimal(old) and t.is_decimal(new):
+            return bool(old.scale == new.scale and old.precision < new.precision)
+        return (old, new) in ((pa.int32(), pa.int64()), (pa.float32(), pa.float64()))
+
+    def open_table(self) -> IcebergTable | None:
+        """Open the newest snapshot; None if there is no table."""
+        return IcebergTable.of(loaded_catalog("IcebergWriter", self.catalog), self.path)
+
+    def create_table(self, columns: pa.Schema) -> None:
+        """Create the table without rows."""
+        IcebergTable.create(loaded_catalog("IcebergWriter", self.catalog), self.path, columns, self.partition_columns)
+
+    def conflicts(self) -> tuple[type[Exception], ...]:
+        """Return the errors of commits that came too late."""
+        errors = pyiceberg("IcebergWriter").exceptions
+        return (errors.CommitFailedException, errors.CommitStateUnknownException, errors.TableAlreadyExistsError)
+
+    def commit(
+        self, window: StagedWindow, files: list[StagedRows], table: IcebergTable | None, columns: pa.Schema
+    ) -> IcebergTable:
+        """Commit files in one transaction, which sets a property to the window, and return the table with it."""
+        assert table is not None  # it is created first
+        key = window_key(window)
+        marks = {SINK: key, "dagflow.window": str(window.number)}
+        with table.for_commit().transaction() as transaction:
+            if self.mode == "upsert":
+                rows = last_of_each(read_rows(files, columns), self.keys)
+                transaction.upsert(rows, join_cols=list(self.keys), snapshot_properties=marks)
+            else:
+                if self.mode == "replace" and table.version != -1:
+                    transaction.delete("True", snapshot_properties=marks)
+                names = [f"{table.data_location}/{file.name}" for file in files]
+                transaction.add_files(names, snapshot_properties=marks, check_duplicate_files=False)
+            transaction.set_properties({WINDOW + key: str(window.number)})
+        table.expire(self.keep_snapshots)
+        return table

@@ -1,0 +1,299 @@
+"""The driver's half of a log sink: sends the messages of a window that the log does not have yet.
+
+Before the first message of a window is sent, a note says where each partition ended. A launch that finds the note reads the
+messages behind these ends back: the last one that carries this window tells how many of its messages a partition has.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+import pyarrow as pa
+
+from dagflow import SinkLaunch, StagedWindow
+from operators.sinks.logs.client import LogBounds, LogTarget, MessageMark, OpenLog, Outgoing, owner_of
+from operators.sinks.logs.errors import LogAhead, LogHasMessages, LogReplaced, LogTailTooLong, MessageRefused
+from operators.sinks.logs.hashing import partition_of
+from operators.sinks.logs.staging import Begun, BegunNotes, StagedMessages
+
+FIRST_LOOK = 64
+"""The messages of a partition that are read back at first; then 16 times as many, until a mark of the window is found."""
+LAUNCH_LOOK = 1_000
+"""The messages of a partition that are looked at first for windows that this run folder does not know of."""
+BATCH = 4_096
+"""Messages that are Python objects at the same time."""
+
+_looked: set[tuple[str, str, str]] = set()
+"""The logs in which this process has looked for windows that the run folder does not know of, by folder and sink."""
+
+
+@attrs.frozen
+class LogPublisher:
+    """Publishes windows to a log.
+
+    Attributes:
+        look_back: the most messages of a partition that are read back.
+        settle: seconds in which messages of a launch that died may still arrive.
+        sleep: waits so long.
+    """
+
+    log: LogTarget
+    look_back: int
+    settle: float
+    sleep: Callable[[float], None] = time.sleep
+
+    def check(self, launch: SinkLaunch) -> list[str]:
+        """Try the log, and return warnings. Raises LogHasMessages, LogRefused, LogUnavailable."""
+        with self.log.connected("looking at it before the launch") as log:
+            state = log.state()
+            self.log.check(log)
+            if launch.application:
+                return []
+            if launch.fresh:
+                return self._check_fresh(log, state, launch)
+            owners = {mark.owner for _, _, mark in log.marks(self._last(state, LAUNCH_LOOK), {}) if mark is not None}
+        applications = {owner.rpartition("/")[0] for owner in owners if owner.rpartition("/")[2] == launch.sink}
+        earlier = sorted(each for each in applications if launch.is_earlier_run(each))
+        if not earlier:
+            return []
+        return [
+            f"{self.log.place} has messages of an earlier run of this application, on another run folder: if they are made of "
+            "the same input, they will be there twice"
+        ]
+
+    def _check_fresh(self, log: OpenLog, state: LogBounds, launch: SinkLaunch) -> list[str]:
+        """Raise LogHasMessages if the log has messages of the run that is replaced; warn if `look_back` is too short for that."""
+
+        def is_earlier(mark: MessageMark) -> bool:
+            application, _, sink = mark.owner.rpartition("/")
+            return sink == launch.sink and (
+                application == launch.replaces if launch.replaces else launch.is_earlier_run(application)
+            )
+
+        found, is_whole = self._newest_marks(log, state, state.begins, is_earlier, one=True)
+        for mark in found.values():
+            raise LogHasMessages(log=self.log.place, application=mark.owner.rpartition("/")[0])
+        if is_whole:
+            return []
+        return [
+            f"{self.log.place} may have messages of the run that is replaced, behind the last {self.look_back:,} of a partition, "
+            "which are of other producers: if it has, they will be there twice"
+        ]
+
+    def _newest_marks(
+        self, log: OpenLog, state: LogBounds, floors: Sequence[int], is_wanted: Callable[[MessageMark], bool], one: bool = False
+    ) -> tuple[dict[int, MessageMark], bool]:
+        """Return the last wanted mark of each partition, and whether all messages from `floors` on were read where there is none.
+
+        The last messages are read first, then further back, up to `look_back` of them. `one`: a mark of any partition is enough.
+        """
+        found: dict[int, MessageMark] = {}
+        places = enumerate(zip(floors, state.begins, state.ends, strict=False))
+        lowest = {partition: max(floor, begin) for partition, (floor, begin, end) in places if end > max(floor, begin)}
+        stops: dict[int, int] = {}
+        look = 0
+        while lowest and look < self.look_back and not (one and found):
+            look = min(max(LAUNCH_LOOK, 16 * look), self.look_back)
+            starts = {partition: max(least, state.ends[partition] - look) for partition, least in lowest.items()}
+            marks = log.marks(starts, stops)
+            found |= {partition: mark for partition, _, mark in marks if mark is not None and is_wanted(mark)}
+            lowest = {each: least for each, least in lowest.items() if each not in found and starts[each] > least}
+            stops = {partition: starts[partition] for partition in lowest}
+        return found, not lowest
+
+    def publish(self, window: StagedWindow) -> None:
+        """Send what is not in the log yet."""
+        staged = _staged(window)
+        if not staged:
+            return
+        notes = BegunNotes(staged[0].folder, window.sink)
+        with self.log.connected(f"publishing window {window.number}") as log:
+            note, counts = self._begun(log, window, staged, notes)
+            if not _is_whole(staged, counts) and any(self._rest(window, staged, note, counts)):
+                rest = self._rest(window, staged, note, counts)
+                log.send(owner_of(window.application, window.sink), window.number, note.starts, rest)
+
+    def is_published(self, window: StagedWindow) -> bool:
+        """Return whether the log has all messages of a window. Its staged files may be swept away, if it has."""
+        staged = _staged(window)
+        if not staged:
+            return True
+        notes = BegunNotes(staged[0].folder, window.sink)
+        if notes.is_behind(window.number):
+            return True
+        note = notes.read(window.number)
+        if note is None:
+            return False
+        with self.log.connected(f"looking for window {window.number}") as log:
+            counts = self._counts(log, window, note, notes)  # without waiting: `publish` does, where messages are missing
+        return _is_whole(staged, counts) or not any(self._rest(window, staged, note, counts))
+
+    def sweep(self, window: StagedWindow) -> None:
+        """Remove what was staged for a window and those before it."""
+        if staged := _staged(window):
+            BegunNotes(staged[0].folder, window.sink).sweep(window.number)
+
+    def _begun(
+        self, log: OpenLog, window: StagedWindow, staged: Sequence[StagedMessages], notes: BegunNotes
+    ) -> tuple[Begun, Mapping[int, int]]:
+        """Return the note of a window, which is written now if there is none, and how many messages each partition has."""
+        note = notes.read(window.number)
+        if note is not None:
+            return note, self._present(log, window, note, notes)
+        state = log.state()
+        self._check_partitions(state, window, staged)
+        before = notes.newest(window.number)
+        if before is not None:
+            self._check_same(state, before[1], window, notes, before[0])
+        self._check_behind(log, state, window, notes, None if before is None else before[1])
+        identity = before[1].identity if state.identity is None and before is not None else state.identity
+        return notes.write(window.number, Begun(identity=identity, starts=state.ends)), {}
+
+    def _check_partitions(self, state: LogBounds, window: StagedWindow, staged: Sequence[StagedMessages]) -> None:
+        """Raise MessageRefused if a message names a partition that the log does not have."""
+        if (named := max(file.partitions for file in staged)) > len(state.ends):
+            reason = f"it is for partition {named - 1}, and there are {len(state.ends)}, numbered from 0"
+            raise MessageRefused(log=self.log.place, window=window.number, reason=reason)
+
+    def _check_same(self, state: LogBounds, note: Begun, window: StagedWindow, notes: BegunNotes, noted: int) -> None:
+        """Raise LogReplaced if the log is not the one that a note was written for, or has lost messages."""
+        then, reason = f"since window {noted} was published", None
+        if noted == window.number:
+            then = f"since window {noted} began to be published"
+        if None not in (note.identity, state.identity) and note.identity != state.identity:
+            reason = f"it was dropped and created again {then}"
+        elif len(state.ends) < len(note.starts):
+            reason = f"it has {len(state.ends)} partitions, and had {len(note.starts)}, {then}"
+        else:
+            for partition, start in enumerate(note.starts):
+                if state.ends[partition] < start:
+                    reason = f"partition {partition} ends at {state.ends[partition]:,}, and ended at {start:,}, {then}"
+                    break
+        if reason is not None:
+            raise LogReplaced(log=self.log.place, window=window.number, reason=reason, note=notes.place(noted))
+
+    def _check_behind(
+        self, log: OpenLog, state: LogBounds, window: StagedWindow, notes: BegunNotes, before: Begun | None
+    ) -> None:
+        """Raise LogAhead if the log has this window or a later one. Looked for once in a process.
+
+        `before`: the newest note. A run folder without any is new, so only the last messages are looked at.
+        """
+        looked = (notes.folder, window.sink, self.log.place)
+        if not window.application or looked in _looked:
+            return
+        owner = owner_of(window.application, window.sink)
+        floors = [max(begin, end - LAUNCH_LOOK) for begin, end in zip(state.begins, state.ends, strict=True)]
+        if before is not None:  # where there are more partitions now, messages of a newer run folder are in the others, too
+            floors = list(before.starts)
+        marks, _ = self._newest_marks(log, state, floors, lambda mark: mark.owner == owner)
+        found = max((mark.window for mark in marks.values()), default=-1)
+        if found >= window.number:
+            raise LogAhead(log=self.log.place, window=window.number, found=found)
+        _looked.add(looked)
+
+    def _last(self, state: LogBounds, messages: int) -> dict[int, int]:
+        ends = enumerate(zip(state.begins, state.ends, strict=True))
+        return {partition: max(begin, end - messages) for partition, (begin, end) in ends if end > begin}
+
+    # ------------------------------------------------------------------------------------------------------------ the tail
+
+    def _present(self, log: OpenLog, window: StagedWindow, note: Begun, notes: BegunNotes) -> dict[int, int]:
+        """Return how many messages of a window each partition has, once none arrives any more."""
+        counts = self._counts(log, window, note, notes)
+        while True:
+            self.sleep(self.settle)
+            again = self._counts(log, window, note, notes)
+            if again == counts:
+                return counts
+            counts = again
+
+    def _counts(self, log: OpenLog, window: StagedWindow, note: Begun, notes: BegunNotes) -> dict[int, int]:
+        state, owner = log.state(), owner_of(window.application, window.sink)
+        self._check_same(state, note, window, notes, window.number)
+        counts: dict[int, int] = {}
+        starts = dict(enumerate(note.starts))
+        stops: dict[int, int] = {}
+        look = FIRST_LOOK
+        while starts:
+            wanted = {}
+            for partition, start in starts.items():
+                end = state.ends[partition]
+                furthest = max(start, state.begins[partition], end - self.look_back)
+                wanted[partition] = max(furthest, stops.get(partition, end) - look)
+                if wanted[partition] == stops.get(partition):  # all of `look_back` was read
+                    raise LogTailTooLong(
+                        log=self.log.place, window=window.number, partition=partition, messages=end - start, limit=self.look_back
+                    )
+            for partition, _, mark in log.marks(wanted, stops):
+                if mark is not None and (mark.owner, mark.window) == (owner, window.number):
+                    counts[partition] = max(counts.get(partition, 0), mark.sequence + 1)
+                elif mark is not None and mark.owner == owner and mark.window > window.number:
+                    raise LogAhead(log=self.log.place, window=window.number, found=mark.window)
+            for partition, start in list(starts.items()):
+                if partition in counts or wanted[partition] <= start:
+                    del starts[partition]
+                elif wanted[partition] <= state.begins[partition]:
+                    reason = (
+                        f"partition {partition} begins at {state.begins[partition]:,} now, behind {start:,}, where window "
+                        f"{window.number} began: messages of it may have been removed"
+                    )
+                    raise LogReplaced(log=self.log.place, window=window.number, reason=reason, note=notes.place(window.number))
+            stops, look = {partition: wanted[partition] for partition in starts}, look * 16
+        return counts
+
+    # -------------------------------------------------------------------------------------------------------- the messages
+
+    def _rest(
+        self, window: StagedWindow, staged: Sequence[StagedMessages], note: Begun, counts: Mapping[int, int]
+    ) -> Iterator[Outgoing]:
+        """Yield the messages that are not in the log, in order."""
+        partitions, position = len(note.starts), 0
+        following = dict.fromkeys(range(partitions), 0)
+        for file in staged:
+            for batch in file.batches(window.sink, window.number):
+                for start in range(0, batch.num_rows, BATCH):
+                    chunk = batch.slice(start, BATCH)
+                    outgoing = _outgoing(chunk, partitions, position, following, counts)
+                    position += chunk.num_rows
+                    if outgoing.partitions:
+                        yield outgoing
+
+
+def _staged(window: StagedWindow) -> list[StagedMessages]:
+    return [StagedMessages(**each) for each in window.staged]
+
+
+def _is_whole(staged: Sequence[StagedMessages], counts: Mapping[int, int]) -> bool:
+    """Return whether partitions have all messages of a window, by their number."""
+    return sum(counts.values()) == sum(file.messages for file in staged)
+
+
+def _outgoing(
+    batch: pa.RecordBatch, partitions: int, position: int, following: dict[int, int], counts: Mapping[int, int]
+) -> Outgoing:
+    """Return the messages of a batch that are not in the log, numbered within their partition."""
+    routes: list[Any] = batch.column("route").to_pylist()
+    places = [partition_of(route, partitions, position + row) for row, route in enumerate(routes)]
+    kept, sequences = [], []
+    for row, place in enumerate(places):
+        number = following.get(place, 0)
+        following[place] = number + 1
+        if number >= counts.get(place, 0):
+            kept.append(row)
+            sequences.append(number)
+    if len(kept) < len(places):
+        batch, places = batch.take(pa.array(kept, pa.int64())), [places[row] for row in kept]
+    columns = {name: batch.column(name).to_pylist() for name in ("subject", "key", "value", "headers", "time")}
+    return Outgoing(
+        partitions=places,
+        sequences=sequences,
+        subjects=columns["subject"],
+        keys=columns["key"],
+        values=columns["value"],
+        headers=columns["headers"],
+        times=columns["time"],
+    )

@@ -1,0 +1,108 @@
+"""Batches in the columns of a table: types that fit are cast, missing columns become nulls, others are named."""
+
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dagflow.arrow_types import is_wider, wider
+from operators.sinks.errors import RowsNotWritable
+
+
+def fits(kind: pa.DataType, column: pa.DataType) -> bool:
+    """Return True if a column of a table holds all values of a type."""
+    return kind.equals(column) or is_wider(column, kind)
+
+
+Promotes = Callable[[pa.DataType, pa.DataType], bool]
+"""Returns True if a column of the first type may become one of the second."""
+
+
+def never(old: pa.DataType, new: pa.DataType) -> bool:
+    """Return False: no column changes its type."""
+    return False
+
+
+def misfits(columns: pa.Schema, table: pa.Schema, *, may_extend: bool, promotes: Promotes = never) -> tuple[str, ...]:
+    """Return the differences for which columns cannot be written to a table.
+
+    `may_extend`: the table gets new columns, and the types that it `promotes`.
+
+    >>> import pyarrow as pa
+    >>> table = pa.schema({"a": pa.int64(), "b": pa.string()})
+    >>> misfits(pa.schema({"a": pa.int32()}), table, may_extend=False)
+    ()
+    >>> misfits(pa.schema({"a": pa.float64(), "c": pa.int8()}), table, may_extend=False)
+    ("column 'a' is double, and the table has int64", "column 'c' (int8) is not in the table")
+    """
+    problems = []
+    for field in columns:
+        index = table.get_field_index(field.name)
+        if index < 0:
+            if not may_extend:
+                problems.append(f"column {field.name!r} ({field.type}) is not in the table")
+        elif not fits(field.type, kind := table.field(index).type) and not (may_extend and promotes(kind, field.type)):
+            problems.append(f"column {field.name!r} is {field.type}, and the table has {table.field(index).type}")
+    return tuple(problems)
+
+
+def extended(table: pa.Schema, columns: pa.Schema, promotes: Promotes = never) -> pa.Schema:
+    """Return the columns of a table, with the types that it promotes, and behind them the others.
+
+    >>> import pyarrow as pa
+    >>> extended(pa.schema({"a": pa.int8()}), pa.schema({"b": pa.int8(), "a": pa.int8()})).names
+    ['a', 'b']
+    """
+    known = []
+    for field in table:
+        index = columns.get_field_index(field.name)
+        known.append(columns.field(index) if index >= 0 and promotes(field.type, columns.field(index).type) else field)
+    return pa.schema([*known, *(field for field in columns if field.name not in table.names)])
+
+
+def union(schemas: Sequence[pa.Schema]) -> pa.Schema:
+    """Return all columns of several schemas, each with a type that holds all values.
+
+    >>> import pyarrow as pa
+    >>> union([pa.schema({"a": pa.int8()}), pa.schema({"a": pa.int16(), "b": pa.string()})])
+    a: int16
+    b: string
+    """
+    types: dict[str, pa.DataType] = {}
+    for schema in schemas:
+        for field in schema:
+            types[field.name] = wider(types[field.name], field.type) if field.name in types else field.type
+    return pa.schema(list(types.items()))
+
+
+def cast_to(batch: pa.RecordBatch, schema: pa.Schema, operator: str) -> pa.RecordBatch:
+    """Return a batch in the columns of a schema, which has no others. Raises RowsNotWritable for values that do not fit."""
+    if batch.schema.equals(schema):
+        return batch
+    columns = []
+    for field in schema:
+        column = batch.column(field.name)
+        try:
+            columns.append(column if column.type.equals(field.type) else column.cast(field.type))
+        except pa.ArrowException as error:
+            text = f"{field.name}: {column.type} to {field.type}"
+            raise RowsNotWritable(operator=operator, file="a batch", columns=text, reason=str(error).strip()) from error
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def last_of_each(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """Return the last row of each key, in the order of the rows.
+
+    >>> import pyarrow as pa
+    >>> last_of_each(pa.table({"k": [1, 2, 1], "v": ["a", "b", "c"]}), ["k"]).to_pydict()
+    {'k': [2, 1], 'v': ['b', 'c']}
+    """
+    number = "dagflow row number"
+    numbered = rows.select(list(keys)).append_column(number, pa.array(range(len(rows)), pa.int64()))
+    last = numbered.group_by(list(keys)).aggregate([(number, "max")]).column(f"{number}_max")
+    return rows.take(last.take(pc.sort_indices(last)))

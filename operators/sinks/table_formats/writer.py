@@ -1,0 +1,472 @@
+"""The base of sinks that stage Parquet files beside a table, and commit them in one transaction of the table."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from typing import Any, ClassVar, Generic
+
+import attrs
+import pyarrow as pa
+import pyarrow.parquet as pq
+from typing_extensions import TypeVar
+
+from dagflow import InputPort, OperatorContext, Sink, SinkLaunch, StagedWindow
+from dagflow.arrow_types import type_named
+from dagflow.config import one_of
+from dagflow.storage import absolute, file_system, is_local, join
+from operators.extras.tables import opening
+from operators.problems import all_problems
+from operators.sinks.errors import TypeNotWritable, ValueNotWritable
+from operators.sinks.files.partitions import folders
+from operators.sinks.parquet.encodings import encodings_of
+from operators.sinks.parquet.files import CountingFile
+from operators.sinks.parquet_writer import ParquetWriter
+from operators.sinks.table_formats.columns import cast_to, extended, misfits, never, union
+from operators.sinks.table_formats.errors import (
+    ForeignChange,
+    RunFolderOlder,
+    TableDropped,
+    TableRecreated,
+    TableRolledBack,
+    TableSchemaDiffers,
+)
+from operators.sinks.table_formats.opened import OpenedTable
+from operators.sinks.table_formats.published import Published, PublishedNotes
+from operators.sinks.table_formats.rows import StagedRows, partition_values, read_rows, staged_rows, with_values
+from operators.sinks.table_formats.staged_files import (
+    AttemptFolder,
+    StagedParquet,
+    applications_of,
+    check_staged,
+    move_into_table,
+    own_folder,
+    sweep_staged,
+)
+from operators.sinks.tables.earlier import earlier_rows
+from operators.sinks.tables.modes import MODES, ON_SCHEMA_CHANGE, Mode, OnSchemaChange, column_names, mode_problems
+
+T = TypeVar("T", default=Any)
+
+MAX_COMMITS = 20
+"""The most attempts of a commit while other writers come before it."""
+EVOLVE = "on_schema_change='evolve' adds new columns to the table; cast others before they come here, or leave them out"
+
+
+def _place(path: Any) -> str:
+    text = str(path)
+    return absolute(text) if text and is_local(text) else text  # tasks may run in another folder
+
+
+@attrs.define
+class _Task:
+    """The state of a task in a window.
+
+    Attributes:
+        attempt: the files that it has staged; None before the first rows.
+        table: the columns of the table, as far as the task knows them.
+        columns: by the schema of arriving batches, the columns in which they are written.
+    """
+
+    attempt: AttemptFolder | None = None
+    table: pa.Schema | None = None
+    columns: dict[pa.Schema, pa.Schema] = attrs.field(factory=dict)
+
+    def begin(self) -> None:
+        self.attempt = self.table = None
+        self.columns.clear()
+
+
+@attrs.define
+class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
+    """A sink that stages Parquet files beside a table, and commits them in one transaction of the table.
+
+    Attributes:
+        mode: `append` adds the rows of each window; `replace` makes them the content of the table; `upsert` updates the rows
+            that have equal `keys`, and inserts the others. A window without rows leaves the table as it is.
+        keys: the columns that identify a row, for `upsert`.
+        on_schema_change: the reaction to columns that the table does not have: `fail`, or `evolve` the table. A column that a
+            batch lacks is null. Types that the table's types hold are cast.
+    """
+
+    format_name: ClassVar[str] = ""
+    version_name: ClassVar[str] = "version"
+    creates_with_rows: ClassVar[bool] = False  # a table is created by the transaction of its first window
+    replaces_columns: ClassVar[bool] = False  # `replace` may change all columns
+    keeps_partition_columns: ClassVar[bool] = False  # files have the columns that name their folders
+
+    path: str = attrs.field(converter=_place)
+    mode: Mode = attrs.field(default="append", validator=one_of(MODES))  # type: ignore[assignment]
+    keys: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=column_names)
+    on_schema_change: OnSchemaChange = attrs.field(  # type: ignore[assignment]
+        default="fail", kw_only=True, validator=one_of(ON_SCHEMA_CHANGE)
+    )
+
+    input = InputPort[T]()
+
+    def check(self) -> None:
+        """Raise ValueError where properties contradict each other."""
+        with all_problems(super().check) as problems:
+            problems.extend(mode_problems(self.mode, self.keys))
+            if not self.suffix.endswith(".parquet"):
+                problems.append(f"suffix is {self.suffix!r}: files of a table are Parquet")
+
+    def output_folders(self) -> list[str]:
+        """Return none: the table's own log says which files count."""
+        return []
+
+    def needed_columns(self, port: str) -> dict[str, Sequence[str]]:
+        """Return the columns that name folders, and the keys."""
+        return {"partition_columns": self.partition_columns, "keys": self.keys}
+
+    def stored_type(self, kind: pa.DataType) -> pa.DataType | None:
+        """Return the type as the table format stores it; None for a type without values. Raises ValueError for other types."""
+        raise NotImplementedError
+
+    def home(self) -> str:
+        """Return the folder or URL below which the sink stages files and keeps its notes."""
+        return self.path
+
+    def promotes(self, old: pa.DataType, new: pa.DataType) -> bool:
+        """Return True if the format can give a column of the first type the second one, which holds all of its values."""
+        return False
+
+    def open_table(self) -> OpenedTable | None:
+        """Open the newest state of the table; None if there is no table."""
+        raise NotImplementedError
+
+    def create_table(self, columns: pa.Schema) -> None:
+        """Create the table without rows. Raises one of `conflicts` if there is one."""
+        raise NotImplementedError
+
+    def commit(self, window: StagedWindow, files: list[StagedRows], table: Any, columns: pa.Schema) -> OpenedTable:
+        """Commit files in one transaction that names the window, and return the table with it.
+
+        `files`: their names are in the table already, but for `upsert`; `table`: as `open_table` returned it, or None where
+        `creates_with_rows`; `columns`: of the table, from now on. Raises one of `conflicts` if other writers came first.
+        """
+        raise NotImplementedError
+
+    def conflicts(self) -> tuple[type[Exception], ...]:
+        """Return the errors of commits that came too late, among others."""
+        raise NotImplementedError
+
+    def stats_of(self, file: StagedParquet) -> str:
+        """Return the statistics of a file, as the table format keeps them."""
+        return ""
+
+    # before a launch
+
+    def check_store(self, launch: SinkLaunch) -> Sequence[str]:
+        """See `Sink.check_store`.
+
+        Raises TablePackageMissing, TableUnreachable, TableSchemaDiffers, TableHasRows, TypeNotWritable.
+        """
+        with opening(launch.sink, self.path):
+            table = self.open_table()
+        if table is None:
+            return ()
+        kinds = [(name, self.storable(name, type_named(kind))) for name, kind in launch.columns or ()]
+        self._columns_after(pa.schema([(name, kind) for name, kind in kinds if kind is not None]), table, launch.sink)
+        if launch.application:
+            return ()
+        windows = {each: table.window(f"{each}/{launch.sink}") for each in applications_of(self.home())}
+        published = {application: window for application, window in windows.items() if window >= 0}
+        return earlier_rows(launch, self.mode, self.path, published, table.has_rows)
+
+    # in tasks
+
+    def setup(self, context: OperatorContext) -> None:
+        """Make the set of open files."""
+        super().setup(context)
+        self._task = _Task()
+
+    def begin_window(self, window: int) -> None:
+        """Begin an attempt."""
+        super().begin_window(window)
+        self._task.begin()
+
+    @input.batch
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        """Write a batch: all of it or, when it raises, nothing."""
+        if not batch.num_rows:
+            return
+        name = type(self).__name__
+        schema = self._agreed(batch.schema)
+        batch = cast_to(batch.select(schema.names), schema, name)
+        for key in self.keys:
+            if batch.column(key).null_count:
+                raise ValueNotWritable(
+                    operator=name,
+                    column=key,
+                    value="null",
+                    format="an upsert",
+                    help="leave rows without a key out with Filter(…)",
+                )
+        named = [] if self.mode == "upsert" else self.partition_columns
+        number = self._schemas.index(schema) if schema in self._schemas else len(self._schemas)
+        parts = list(folders(batch, named, name)) if named else [("", batch)]
+        if number == len(self._schemas):
+            self._schemas.append(schema)
+        for folder, part in parts:
+            self.write_part((folder, number), with_values(part, folder, schema) if self.keeps_partition_columns else part)
+
+    def storable(self, name: str, kind: pa.DataType) -> pa.DataType | None:
+        """Return the type as the table format stores it; None to leave the column out. Raises TypeNotWritable."""
+        try:
+            return self.stored_type(kind)
+        except ValueError as error:
+            raise TypeNotWritable(
+                operator=type(self).__name__,
+                column=name,
+                type=str(kind),
+                format=self.format_name,
+                help="cast it, or leave it out, before it comes here",
+            ) from error
+
+    def _agreed(self, arriving: pa.Schema) -> pa.Schema:
+        """Return the columns in which batches of a schema are written. Raises TableSchemaDiffers, TypeNotWritable."""
+        task = self._task
+        if arriving not in task.columns:
+            kinds = {field.name: self.storable(field.name, field.type) for field in arriving}
+            if task.attempt is None:
+                folder = self._own(self._context.application, self._context.name)
+                task.attempt, task.table = (
+                    AttemptFolder(join(folder, "staged"), self._context.window),
+                    self._known_columns(folder),
+                )
+            for name in self.partition_columns:  # a column of nulls only names folders, too
+                if name in kinds and kinds[name] is None:
+                    is_known = task.table is not None and name in task.table.names
+                    kinds[name] = task.table.field(name).type if task.table is not None and is_known else pa.string()
+            columns = pa.schema([(name, kind) for name, kind in kinds.items() if kind is not None])
+            task.columns[arriving] = self._fitted(columns)
+        return task.columns[arriving]
+
+    def _known_columns(self, folder: str) -> pa.Schema | None:
+        """Return the columns of the table, from the newest note where there is one; None without a table."""
+        note = PublishedNotes(folder).newest()
+        if note is not None and note.columns:
+            return pa.schema([(name, type_named(kind)) for name, kind in note.columns])
+        table = self.open_table()
+        return None if table is None else table.columns
+
+    def _fitted(self, columns: pa.Schema) -> pa.Schema:
+        for name in (*self.keys, *self.partition_columns):
+            if name not in columns.names:
+                reason = f"column {name!r} is missing: " + ("it is a key" if name in self.keys else "it names folders")
+                raise TableSchemaDiffers(sink=self._context.name, table=self.path, differences=(reason,))
+        if self._takes_columns():
+            return columns
+        table = self._task.table
+        if table is None:
+            self._task.table = columns  # the table gets the columns of the first batch
+            return columns
+        known = self._task.table = self._extended(table, columns, self._context.name)
+        return pa.schema([field for field in known if field.name in columns.names])
+
+    def _create(self, key: tuple[str, int]) -> tuple[str, Any]:
+        folder, number = key
+        assert self._task.attempt is not None  # rows came
+        file = self._task.attempt.create(folder, self._context.partition, self._schemas[number])
+        return file.name, file
+
+    def _writer(self, sink: Any, first: pa.Table, large: Collection[str] = ()) -> Any:
+        how = {"compression": self.compression, "compression_level": self.compression_level, **encodings_of(first, large)}
+        return pq.ParquetWriter(sink, first.schema, metadata_collector=sink.file.metadata, **how)
+
+    def stage(self) -> Any:
+        """Return the descriptions of the files that the task has written."""
+        if self._task.attempt is None:
+            return None
+        self._task.attempt.sync()
+        staged = [
+            StagedRows(
+                path=file.path,
+                name=file.name,
+                rows=file.rows,
+                size=file.size,
+                partition=partition_values(file.folder),
+                columns=[[field.name, str(field.type)] for field in file.columns],
+                stats=self.stats_of(file),
+            )
+            for file in self._task.attempt.files
+        ]
+        return [attrs.asdict(each) for each in staged] or None
+
+    # in tasks, and on the driver
+
+    def _takes_columns(self) -> bool:
+        """Return True if the columns of the rows become those of the table."""
+        return self.mode == "replace" and self.on_schema_change == "evolve" and self.replaces_columns
+
+    def _extended(self, table: pa.Schema, columns: pa.Schema, sink: str) -> pa.Schema:
+        """Return the columns of a table that takes rows with these columns. Raises TableSchemaDiffers."""
+        may_extend = self.on_schema_change == "evolve"
+        if problems := misfits(columns, table, may_extend=may_extend, promotes=self.promotes):
+            raise TableSchemaDiffers(sink=sink, table=self.path, differences=problems, help=EVOLVE)
+        return extended(table, columns, self.promotes if may_extend else never)
+
+    # on the driver
+
+    def is_published(self, window: StagedWindow) -> bool:
+        """Return True if the table has the window: one read of the newest note or, after a crash, of the table."""
+        note = self._notes(window).newest()
+        if note is not None and note.window >= window.number:
+            return True
+        table = self.open_table()
+        return table is not None and table.window(window_key(window)) >= window.number
+
+    def publish(self, window: StagedWindow) -> None:
+        """Commit the files of a window, and note what the table is then."""
+        files, notes, table = staged_rows(window), self._notes(window), self.open_table()
+        note = notes.newest()
+        self._check(window, note, table)
+        committed = -1 if note is None else note.committed
+        if table is not None and table.window(window_key(window)) >= window.number:
+            self._check_same(window, files, table)
+            committed = window.number
+        elif files:
+            table = self._committed(window, files, note, table)
+            committed = window.number
+        if table is None or committed < 0:  # no window has had rows yet
+            notes.write(Published(window=window.number))
+            return
+        table.secure(files=self.mode == "upsert")
+        columns = [(field.name, str(field.type)) for field in table.columns]
+        notes.write(
+            Published(
+                window=window.number,
+                committed=committed,
+                table=table.id,
+                version=table.version,
+                columns=columns,
+                facts=table.facts,
+            )
+        )
+
+    def sweep(self, window: StagedWindow) -> None:
+        """Remove what attempts have staged for this window and earlier ones."""
+        sweep_staged(join(self._own(window.application, window.sink), "staged"), window.number)
+        self._notes(window).forget(window.number)
+
+    def _own(self, application: str, sink: str) -> str:
+        return own_folder(self.home(), application, sink)
+
+    def _notes(self, window: StagedWindow) -> PublishedNotes:
+        return PublishedNotes(self._own(window.application, window.sink))
+
+    def _check(self, window: StagedWindow, note: Published | None, table: OpenedTable | None) -> None:
+        """Raise an error if the table no longer has what earlier windows have written."""
+        where: dict[str, Any] = {"sink": window.sink, "table": self.path, "window": window.number}
+        held = -1 if table is None else table.window(window_key(window))
+        if note is None:
+            if window.number > 0 and held < 0:
+                reason = f"nothing is there that says that windows before {window.number} were published"
+                raise TableDropped(**where, reason=reason)
+            return
+        if note.table is None:
+            return
+        published = f"window {note.committed} was published as {self.version_name} {note.version}"
+        if table is None:
+            raise TableDropped(**where, reason=published)
+        if table.id != note.table:
+            raise TableRecreated(**where, then=note.table, now=table.id)
+        if (how := table.rolled_back(note)) is not None:
+            raise TableRolledBack(**where, reason=f"{how}, and {published}")
+        if held < note.committed:
+            raise TableRolledBack(**where, reason=f"it no longer knows window {note.committed}, and {published}")
+        if self.mode == "replace" and held <= note.committed and (others := table.foreign_changes(note, window_key(window))):
+            raise ForeignChange(**where, changes=tuple(others))
+
+    def _check_same(self, window: StagedWindow, files: list[StagedRows], table: OpenedTable) -> None:
+        """Raise RunFolderOlder if files of a window that the table has were never published."""
+        if self.mode == "upsert":
+            return  # its files stay where they are
+        for file in files:
+            system = file_system(file.path)
+            if system.exists(file.path) and not system.exists(join(table.data_folder, file.name)):
+                raise RunFolderOlder(sink=window.sink, table=self.path, window=window.number, file=file.path)
+
+    def _committed(
+        self, window: StagedWindow, files: list[StagedRows], note: Published | None, table: OpenedTable | None
+    ) -> OpenedTable:
+        """Commit the files in one transaction, behind whatever other writers commit meanwhile. Return the table with it."""
+        if self.mode == "upsert":
+            check_staged(((file.path, file.size) for file in files), sink=window.sink, window=window.number)
+        failure: Exception | None = None
+        for tried in range(MAX_COMMITS):
+            if tried:
+                table = self.open_table()
+                self._check(window, note, table)
+                if table is not None and table.window(window_key(window)) >= window.number:
+                    return table  # by a commit whose answer was lost
+            before = None if table is None else table.state
+            try:
+                columns = self._evolved(table, files)
+                if table is None and not (self.creates_with_rows and self.mode != "upsert"):
+                    self.create_table(columns)
+                    continue
+                return self.commit(window, self._moved(window, files, columns, table), table, columns)
+            except self.conflicts() as error:
+                failure = error
+                now = self.open_table()
+                if (None if now is None else now.state) == before:
+                    raise
+                time.sleep(min(0.01 * 2**tried, 1.0))
+        text = f"{self.path}: other writers have committed {MAX_COMMITS} times before window {window.number}, and it waits"
+        raise TimeoutError(text) from failure  # transient: the step is tried again
+
+    def _evolved(self, table: OpenedTable | None, files: list[StagedRows]) -> pa.Schema:
+        """Return the columns that the table has after a window. Raises TableSchemaDiffers."""
+        columns = union([file.schema for file in files])
+        if table is None:
+            return columns
+        evolved = self._columns_after(columns, table, type(self).__name__)
+        if not self._takes_columns() and not evolved.equals(table.columns):
+            # a transaction of its own: until the window is in, new columns are null
+            table.evolve(evolved)
+        return evolved
+
+    def _columns_after(self, columns: pa.Schema, table: OpenedTable, sink: str) -> pa.Schema:
+        """Return the columns of a table after rows with these columns. Raises TableSchemaDiffers if it cannot take them."""
+        if table.partition_columns != list(self.partition_columns):
+            reason = f"it is partitioned by {table.partition_columns}, and partition_columns is {list(self.partition_columns)}"
+            raise TableSchemaDiffers(sink=sink, table=self.path, differences=(reason,), help="make them equal")
+        return columns if self._takes_columns() else self._extended(table.columns, columns, sink)
+
+    def _moved(
+        self, window: StagedWindow, files: list[StagedRows], columns: pa.Schema, table: OpenedTable | None
+    ) -> list[StagedRows]:
+        """Give the files their names in the table, and return them. Files whose types are narrower are written again."""
+        if self.mode == "upsert":
+            return files
+        fitting = [file if self._has_types(file, columns) else self._cast(file, columns) for file in files]
+        moves = ((file.path, file.name, file.size) for file in fitting)
+        folder = self.path if table is None else table.data_folder
+        move_into_table(folder, moves, sink=window.sink, window=window.number)
+        return fitting
+
+    def _has_types(self, file: StagedRows, columns: pa.Schema) -> bool:
+        return all(field.type.equals(columns.field(field.name).type) for field in self._written(file, file.schema))
+
+    def _written(self, file: StagedRows, columns: pa.Schema) -> list[pa.Field[Any]]:
+        """Return the columns that a file has itself."""
+        names = [name for name in file.schema.names if self.keeps_partition_columns or name not in file.partition]
+        return [columns.field(name) for name in names]
+
+    def _cast(self, file: StagedRows, columns: pa.Schema) -> StagedRows:
+        """Write a staged file again, with the types of the table."""
+        rows = read_rows([file], pa.schema(self._written(file, columns)))
+        path, system = f"{file.path}.cast", file_system(file.path)
+        if system.exists(path):
+            system.remove(path)  # of a launch that died here
+        again = StagedParquet(path, file.name, "", rows.schema, rows=file.rows)
+        pq.write_table(rows, CountingFile(again), compression=self.compression, metadata_collector=again.metadata)
+        again.close()
+        return attrs.evolve(file, path=path, size=again.size, stats=self.stats_of(again))
+
+
+def window_key(window: StagedWindow) -> str:
+    """Return the name of a sink in the log of its table: what the table remembers its windows by."""
+    return f"{window.application}/{window.sink}"
