@@ -11,7 +11,7 @@ from pathlib import Path
 
 import attrs
 
-from tests.cluster.waiting import below
+from tests.local.processes import processes_below
 
 
 @attrs.frozen
@@ -68,7 +68,7 @@ def is_python_worker(process: Process) -> bool:
 
 def those_below(pid: int, kind: Callable[[Process], bool] = lambda _: True) -> list[Process]:
     """The processes of a kind that a process has started, directly or through others; the oldest first."""
-    found = [process for each in below(pid) if (process := Process.of(each)) is not None]
+    found = [process for each in processes_below(pid) if (process := Process.of(each)) is not None]
     return sorted((process for process in found if kind(process)), key=lambda process: (int(process.started), process.pid))
 
 

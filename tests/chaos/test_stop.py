@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.places import Begin, Place
-from tests.cluster.waiting import below, held_by, lives, until
+from tests.cluster.waiting import held_by, until
+from tests.local.processes import lives, processes_below
 
 pytestmark = [pytest.mark.chaos, pytest.mark.spark, pytest.mark.nightly]
 LOCAL = {"master": "local[2,4]"}
@@ -26,7 +27,7 @@ class Held:
         self.place, self.hold = place, hold
         self.process: subprocess.Popen[str] = begin(*place.command(**LOCAL, hold=str(hold)))
         until(lambda: held_by(hold), self.process)
-        self.below = below(self.process.pid)
+        self.below = processes_below(self.process.pid)
         self.java = next(p for p in self.below if "java" in Path(f"/proc/{p}/cmdline").read_bytes().split(b"\0")[0].decode())
         self.began = time.monotonic()
 

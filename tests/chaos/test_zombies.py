@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.places import APPLICATION, Begin, Place
-from tests.cluster.waiting import held_by, lives, until
+from tests.cluster.waiting import held_by, until
+from tests.local.processes import lives
 
 SCRIPT = """
 import json, sys, time

@@ -14,7 +14,8 @@ import pytest
 
 from tests.cluster.places import APPLICATION, Begin, Place
 from tests.cluster.servers import Server, connect_server, free_port
-from tests.cluster.waiting import held_by, lives, until
+from tests.cluster.waiting import held_by, until
+from tests.local.processes import lives
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
 

@@ -20,6 +20,7 @@ from dagflow.spark import daemon
 from dagflow.spark.connection import session
 from dagflow.spark.connection.address import Given
 from dagflow.spark.jvm.options import DriverJvm
+from tests.local.processes import lives
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="counts threads in /proc")
 
@@ -190,9 +191,9 @@ class TestAhead:
 
     def ended(self, pid: int) -> bool:
         deadline = time.monotonic() + 20
-        while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        while lives(pid) and time.monotonic() < deadline:
             time.sleep(0.02)
-        return not Path(f"/proc/{pid}").exists()
+        return not lives(pid)
 
     @pytest.fixture
     def folder(self) -> Iterator[Path]:
