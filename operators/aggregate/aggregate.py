@@ -167,8 +167,7 @@ class Aggregate(Operator, Generic[T, K, V]):
         """Raise ValueError where `by` makes other keys than are declared."""
         with all_problems(super().check) as problems:
             problems.extend(key_type_problems(self, self.by))
-            if self.output_mode == "complete" and not self.running:
-                problems.append("output_mode='complete' needs running=True: without it, a window knows its own groups only")
+            problems.extend(output_mode_problems(self.output_mode, running=self.running))
 
     def state_properties(self) -> tuple[str, ...]:
         """Return the properties that give totals their meaning."""
@@ -280,6 +279,12 @@ class AggregateOfValues(Aggregate[T, K, V], Generic[T, K, V]):
     def needed_columns(self, port: str) -> dict[str, tuple[str, ...]]:
         """Return the column of the values."""
         return needed_of(port, of=self.of)
+
+
+def output_mode_problems(output_mode: OutputMode, *, running: bool) -> Iterator[str]:
+    """Yield the problem of results of all groups where they are not kept."""
+    if output_mode == "complete" and not running:
+        yield "output_mode='complete' needs running=True: without it, a window knows its own groups only"
 
 
 def _partials(groups: pa.RecordBatch) -> pa.RecordBatch:

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Generic, cast
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any, ClassVar, Generic, cast, get_args
 
 import attrs
 import numpy as np
@@ -15,8 +16,9 @@ import pyarrow.compute as pc
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, MapState, Operator, OutputPort, WindowState
-from dagflow.config import integer_from
-from operators.aggregate.aggregate import MAX_PARTIAL_GROUPS
+from dagflow.arrow_types import type_named, type_text
+from dagflow.config import integer_from, one_of
+from operators.aggregate.aggregate import MAX_PARTIAL_GROUPS, ROWS_OF_A_BATCH, OutputMode, output_mode_problems
 from operators.aggregate.fields import a_field, a_key, check_keys, check_values, getter, names_of, needed_of, no_key, one_nan
 from operators.aggregate.groups.totals import as_plain, entry_of, from_plain, key_of
 from operators.conditions import no_function
@@ -151,6 +153,8 @@ class TopN(PartialTopN[T], Generic[T]):
         running: whether the result is that of all windows so far, for the groups that the window has records of. Records are kept
             over windows and launches (a `MapState`); a launch that resumes with other properties is refused. `of` and `by`
             must be names, and records of a class that has columns.
+        output_mode: the results of a window if `running`: `update` emits the records of the groups that the window has records
+            of, `complete` those of all groups so far, for a sink that replaces its rows.
         combiner: whether the top records are selected before the exchange too, so that few cross it.
 
     >>> from dagflow.testing import run_operator
@@ -164,12 +168,15 @@ class TopN(PartialTopN[T], Generic[T]):
 
     combiner: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
     running: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
+    output_mode: OutputMode = attrs.field(default="update", kw_only=True, validator=one_of(get_args(OutputMode)))
 
     totals = MapState[str | int, list[Any]](partition_by=key_of)
+    """The rows on top of each group. If `complete`, the text of their types comes first: a window may have no rows of its own."""
 
     def check(self) -> None:
         """Raise ValueError where properties contradict each other."""
         with all_problems(super().check) as problems:
+            problems.extend(output_mode_problems(self.output_mode, running=self.running))
             if self.running and (callable(self.of) or callable(self.by)):
                 problems.append("running=True keeps rows: name columns in of and by, which a Map before it can make")
 
@@ -179,7 +186,7 @@ class TopN(PartialTopN[T], Generic[T]):
 
     def state_properties(self) -> tuple[str, ...]:
         """Return the properties that decide which records are on top."""
-        return ("running", "n", "of", "by", "smallest") if self.running else ("running",)
+        return ("running", "n", "of", "by", "smallest", "output_mode") if self.running else ("running",)
 
     def takes_records(self) -> bool:
         """Return False for running totals, which are rows."""
@@ -197,20 +204,34 @@ class TopN(PartialTopN[T], Generic[T]):
         return needed_of(port, of=self.of)
 
     def end_window(self) -> None:
-        """Emit the top records, those of each key together, in the order of the first records of keys."""
+        """Emit the top records, those of each key together: in the order of the first records of keys, unless `complete`."""
         if self.running and self.batches:
             self._add_totals()
-        super().end_window()
+        if self.output_mode == "complete":
+            self._send_totals()
+        else:
+            super().end_window()
 
     def _add_totals(self) -> None:
         """Add the top records of earlier windows to the window's groups; keep those that are on top now."""
         top = self._top()
-        before = [row for entry in self._by_entry(top) for row in self.totals.get(entry, ())]
+        before = [row for entry in self._by_entry(top) for row in _rows_of(self.totals.get(entry, ()))]
         if before:
             self.batches = [top, pa.RecordBatch.from_pylist(list(map(from_plain, before)), schema=top.schema)]
             top = self._top()
         self.batches = [top]
-        self.totals.update(self._by_entry(top))
+        types = [type_text(pa.struct(list(top.schema)))] if self.output_mode == "complete" else []
+        self.totals.update({entry: types + rows for entry, rows in self._by_entry(top).items()})
+
+    def _send_totals(self) -> None:
+        """Emit the rows of all groups, with the types that are wide enough for all."""
+        kept = self.totals.values()
+        texts = dict.fromkeys(each[0] for each in kept if type(each[0]) is str)
+        schemas = [pa.schema(list(cast("pa.StructType", type_named(text)))) for text in texts]
+        schema = pa.unify_schemas(schemas, promote_options="permissive") if schemas else None
+        rows = (from_plain(row) for each in kept for row in _rows_of(each))
+        while some := list(islice(rows, ROWS_OF_A_BATCH)):
+            self.output.emit_batch(pa.RecordBatch.from_pylist(some, schema=schema))
 
     def _by_entry(self, batch: pa.RecordBatch) -> dict[str | int, list[Any]]:
         """Return rows as plain data, by the names under which their groups are kept."""
@@ -225,3 +246,8 @@ class TopN(PartialTopN[T], Generic[T]):
         if not self.combiner:
             return None
         return PartialTopN[Any](self.n, self.of, by=self.by, smallest=self.smallest, on_error=self.on_error), port
+
+
+def _rows_of(total: Iterable[Any]) -> Iterator[Any]:
+    """Yield what is kept of a group, without the text of the types."""
+    return (row for row in total if type(row) is not str)

@@ -1,16 +1,21 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import attrs
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dagflow import DAG, launch
+from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import OperatorTask, Window, check_operator, run_operator
-from operators import TopN
+from operators import FileSplitterInput, ParquetFormat, ParquetWriter, ScanReader, TopN
 from operators.aggregate.top_n import PartialTopN
 from tests.tiers import examples
 
@@ -231,3 +236,78 @@ def test_what_a_running_top_keeps_comes_back_as_it_was() -> None:
 def test_a_running_top_needs_names() -> None:
     with pytest.raises(ValueError, match="name columns in of and by"):
         TopN(1, len, running=True).check()
+
+
+@pytest.mark.parametrize("by", [None, "language", ("language", "text")])
+def test_complete_tops_are_those_of_all_groups_in_each_window(by: Any) -> None:
+    names = () if by is None else (by,) if isinstance(by, str) else by
+
+    def key(word: Word) -> Any:
+        return tuple(getattr(word, name) for name in names)
+
+    @settings(max_examples=examples(30))
+    @given(st.lists(st.lists(WORDS, max_size=8), min_size=1, max_size=4), st.integers(1, 3))
+    def hold(windows: list[list[Word]], n: int) -> None:
+        given_windows = {"input": [Window(words) for words in windows]}
+        found = run_operator(TopN[Word](n, "count", by=by, running=True, output_mode="complete"), given_windows)["output"]
+        wanted: Counter[Any] = Counter()
+        for number in range(len(windows)):
+            so_far = [word for window in windows[: number + 1] for word in window]
+            wanted += Counter((key(word), word.count) for word in top(so_far, n, False, key))
+        assert Counter((key(word), word.count) for word in found) == wanted
+
+    hold()
+
+
+ROWS = {
+    "key": pa.array(["a", "b", "c", "d"]),
+    "value": pa.array([1, 2, 3, 4], pa.int32()),
+    "price": pa.nulls(4, pa.decimal128(9, 2)),
+    "at": pa.array([0, None, 1, 2], pa.timestamp("us", "UTC")),
+    "two words": pa.array([[7], None, [], None], pa.list_(pa.int16())),
+}
+
+
+def test_partitions_without_rows_replace_a_table_with_the_rows_that_they_keep(tmp_path: Path) -> None:
+    """They have no schema of the window's own. New partitions have kept no rows before they are given some."""
+
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        files = dag.add_operator("files", FileSplitterInput(tmp_path / "in"))
+        reader = dag.add_operator("reader", ScanReader(ParquetFormat()))
+        top = dag.add_operator(
+            "top",
+            TopN[Any](1, by="key", running=True, output_mode="complete"),
+            partitioner=StatelessPartitioner(3 if (tmp_path / "in" / "1.parquet").exists() else 2),
+        )
+        sink = dag.add_operator("sink", ParquetWriter(tmp_path / "out", mode="replace"))
+        dag.add_stream("blocks", files.blocks_metadata_output, reader.blocks_metadata_input)
+        dag.add_stream("rows", reader.batches, top.input)
+        dag.add_stream("tops", top.output, sink.input)
+
+    before, more = pa.table(ROWS), pa.table(ROWS).slice(1, 1).set_column(1, "value", pa.array([9], pa.int32()))
+    (tmp_path / "in").mkdir()
+    for number, rows in enumerate((before, more, before.slice(0, 0), before.slice(0, 1))):
+        pq.write_table(rows, tmp_path / "in" / f"{number}.parquet")
+        launch(populate_dag, runner="local")
+    current = pq.read_table(tmp_path / "out" / "current")
+    assert current.schema.equals(before.schema)
+    assert current.sort_by("key").to_pylist() == [
+        *before.slice(0, 1).to_pylist(),
+        *more.to_pylist(),
+        *before.slice(2).to_pylist(),
+    ]
+
+
+def test_complete_tops_have_the_widest_types() -> None:
+    """Also those of groups whose columns were others."""
+    windows = [
+        Window([pa.record_batch({"key": ["a"], "value": pa.array([1], pa.int32())})]),
+        Window([pa.record_batch({"key": ["b"], "value": [2**40], "text": ["x"]})]),
+    ]
+    found = run_operator(TopN(1, by="key", running=True, output_mode="complete"), {"input": windows})["output"]
+    assert found[1:] == [{"key": "a", "value": 1, "text": None}, {"key": "b", "value": 2**40, "text": "x"}]
+
+
+def test_complete_tops_need_running_ones() -> None:
+    with pytest.raises(ValueError, match="output_mode='complete' needs running=True"):
+        TopN(1, output_mode="complete").check()
