@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+
+import attrs
 
 from apps.clickstream.sample import PARTITIONS, broker, create_topic
 from benchmarks import report
 from benchmarks.logs import ours, peers
-from benchmarks.logs.messages import SIZE, Topic
+from benchmarks.logs.messages import SIZE, Topic, write_lines
 from benchmarks.rounds import Case, Contestant, Goal, Limit
 
 MARK = "logs measured"
@@ -25,6 +29,28 @@ def outcome(output: Path) -> tuple[int, int]:
     """The lines and bytes of an output."""
     texts = [path.read_bytes() for path in output.glob("part-*") if path.is_file()]
     return sum(text.count(b"\n") for text in texts), sum(map(len, texts))
+
+
+@attrs.define
+class NewTopics:
+    """Topics to publish to, each to be used once."""
+
+    servers: str
+    topic: Topic | None = None
+    _numbers: Iterator[int] = attrs.field(factory=itertools.count, init=False)
+
+    def timed(self, publish: Callable[[Topic], None]) -> float:
+        """Publish to a new topic, and return the seconds."""
+        self.topic = Topic(self.servers, f"published-{next(self._numbers)}", PARTITIONS)
+        create_topic(self.servers, self.topic.name)
+        began = time.perf_counter()
+        publish(self.topic)
+        return time.perf_counter() - began
+
+    def content(self) -> tuple[int, int]:
+        """Return the messages and bytes of the newest topic."""
+        assert self.topic is not None
+        return self.topic.content()
 
 
 def cases(folder: Path, servers: str, count: int, runner: str, quix: str | None, only: Sequence[str]) -> Iterator[Case]:
@@ -50,6 +76,16 @@ def cases(folder: Path, servers: str, count: int, runner: str, quix: str | None,
             contestants,
             goals,
         )
+    if "publishing" in only:
+        source, topics = folder / "lines.txt", NewTopics(servers)
+        write_lines(source, count // 5)
+        contestants = [
+            Contestant(BARE, partial(topics.timed, partial(peers.publish, source)), topics.content, size=count // 5 * SIZE),
+            Contestant(
+                ONE, partial(topics.timed, partial(ours.published, source, runner=runner)), topics.content, size=count // 5 * SIZE
+            ),
+        ]
+        yield Case("publishing", f"{count // 5:,} lines of {SIZE} bytes to a topic of {PARTITIONS} partitions", contestants)
     if "latency" in only:
         create_topic(servers, "latency")
         messages, pause = (20, 0.3) if count > 100_000 else (3, 0.1)
@@ -60,7 +96,7 @@ def cases(folder: Path, servers: str, count: int, runner: str, quix: str | None,
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the cases that are asked for. 1 when a goal is missed (never with --quick), else 0."""
-    names = ["throughput", "latency"]
+    names = ["throughput", "publishing", "latency"]
     parser = report.parser("logs", "Messages of a Kafka broker to files: a bare consumer, quixstreams and dagflow, in turn.")
     parser.add_argument("--messages", type=int, default=1_000_000, help="messages of the topic (1,000,000)")
     parser.add_argument("--only", action="append", choices=names, help="run this case; may be given again")

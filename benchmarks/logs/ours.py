@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pyarrow.compute
 
 from benchmarks.logs.messages import Topic, is_wanted
 from dagflow import DAG, launch
-from operators import Filter, KafkaInput, RecordWriter
+from operators import FileInput, Filter, KafkaInput, KafkaWriter, RecordWriter
 
 pc: Any = pyarrow.compute
 
@@ -37,6 +38,18 @@ def filtered(topic: Topic, output: Path, runner: str, slots: int, by_function: b
     """A whole launch."""
     application = populate(topic, output, by_function)
     launch(application, runner=runner, slots=slots, durability="process", progress="none").wait()
+
+
+def published(source: Path, topic: Topic, runner: str) -> None:
+    """A whole launch: the lines of a file → topic."""
+
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        lines = dag.add_module("lines", FileInput([str(source)]))
+        dag.add_stream("read", lines.messages, dag.add_operator("published", KafkaWriter(topic.servers, topic.name)).input)
+
+    with tempfile.TemporaryDirectory() as folder:
+        options: Any = {"run_folder": folder, "durability": "process", "progress": "none"}
+        launch(populate_dag, runner=runner, slots=1, **options).wait()
 
 
 def latency(topic: Topic, output: Path, runner: str, count: int, pause: float) -> float:

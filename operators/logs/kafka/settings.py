@@ -28,6 +28,7 @@ _DEFAULTS: dict[str, Any] = {
     "group.id": "dagflow",  # librdkafka wants one; nothing joins it, and nothing is committed to it
     "log_level": 0,  # what librdkafka would print is raised, or noticed by `error_cb`
     "fetch.error.backoff.ms": 50,
+    "fetch.queue.backoff.ms": 10,  # the default is a second without fetches, whenever enough is read ahead
     "fetch.wait.max.ms": 50,
     "queued.max.messages.kbytes": 16_384,  # it reads ahead, also behind the stop of a block
     "reconnect.backoff.max.ms": 1_000,
