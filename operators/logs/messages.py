@@ -97,8 +97,8 @@ def _repeated(text: str, count: int) -> pa.Array:
 def _binary(values: Sequence[bytes | None]) -> pa.Array:
     """Return bytes as an array. Not by pa.array(): that imports pandas, 0.4 s in each worker."""
     nulls = None
-    if None in values:
-        if not any(value is not None for value in values):
+    if missing := values.count(None):
+        if missing == len(values):
             return pa.nulls(len(values), pa.binary())
         is_valid = np.fromiter((value is not None for value in values), np.bool_, len(values))
         nulls = pa.py_buffer(np.packbits(is_valid, bitorder="little"))

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from dagflow import DAG, launch
+from dagflow import DAG, launch, plan
 from dagflow.errors import DagflowError
 from dagflow.ledger import read_dataset
 from dagflow.testing import OperatorTask, assert_reader_is_splittable
 from dagflow.testing.readers import reader_of
+from operators import NatsInput, RecordWriter
 from operators.logs.blocks import OffsetBlock
 from operators.logs.errors import LogUnavailable, OffsetsLost, TopicMissing, TopicReplaced
 from operators.logs.kafka.client import KafkaClient, KafkaLog
@@ -194,6 +195,23 @@ def test_the_offsets_of_a_time_are_asked_for_in_milliseconds_rounded_up(monkeypa
 
 
 # Whole runs
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        (KafkaInput("localhost:9092", "events"), "ReaderRecord[bytes] batches"),
+        (NatsInput("nats://localhost", topics="events"), "ReaderRecord[bytes] batches"),
+        (KafkaInput("localhost:9092", "events", convert_to_record=bytes.decode), "ReaderRecord[Any] records"),
+    ],
+)
+def test_messages_that_are_not_converted_are_bytes_in_batches(source: Any, kind: str) -> None:
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        messages = dag.add_module("source", source).messages
+        dag.add_stream("read", messages, dag.add_operator("out", RecordWriter("out")).input)
+
+    [stream] = [line for line in str(plan(populate_dag, {})).splitlines() if line.startswith("  read ")]
+    assert kind in " ".join(stream.split())
 
 
 def copying(address: str, topic: str, folder: Path, port: str = "batches", **properties: Any) -> Any:

@@ -43,9 +43,11 @@ def own_bindings(operator: Component) -> Bindings:
         mentioned |= set(variables_in(pattern))
         if callable(value):
             bind_callable(pattern, value, bindings)
+    unknown = _with_stand_ins(cls, mentioned)
     for variable in getattr(cls, "__parameters__", ()):
-        if has_default(variable) and variable not in mentioned:
+        if has_default(variable) and variable not in unknown:
             bindings.setdefault(variable, variable.__default__)
+    _bases(cls, bindings)  # by the defaults, too
     bindings.learning = True
     return bindings
 
@@ -77,6 +79,18 @@ def _bases(cls: type, bindings: Bindings) -> None:
     for base in cls.__bases__:
         if issubclass(base, Component) and base is not Component:
             _bases(base, bindings)
+
+
+def _with_stand_ins(cls: type, variables: set[Any]) -> set[Any]:
+    """Return variables of base classes with those of subclasses that stand in their places: A in `class Mine(Map[A, B])`."""
+    found = set(variables)
+    for base in getattr(cls, "__orig_bases__", ()):
+        origin = get_origin(base)
+        if isinstance(origin, type) and issubclass(origin, Component):
+            found |= _with_stand_ins(origin, found)
+            pairs = zip(getattr(origin, "__parameters__", ()), get_args(base), strict=False)
+            found |= {argument for variable, argument in pairs if variable in found and is_variable(argument)}
+    return found
 
 
 def port_types(operator: Component, bindings: Bindings) -> dict[str, Any]:

@@ -157,10 +157,10 @@ class KafkaInput(Module, Generic[R]):
                 bootstrap_servers=self.bootstrap_servers, topics=self.topics, start=self.start, config=self.config
             ),
         )
-        reader = dag.add_operator(
-            "reader",
-            KafkaBlockReader[R](self.convert_to_record, bootstrap_servers=self.bootstrap_servers, config=self.config),
+        made: KafkaBlockReader[R] = KafkaBlockReader(  # no [R]: of bytes where nothing is converted, which may be batches then
+            self.convert_to_record, bootstrap_servers=self.bootstrap_servers, config=self.config
         )
+        reader = dag.add_operator("reader", made)
         dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
         self.batches.set(reader.batches)
         self.messages.set(reader.messages)

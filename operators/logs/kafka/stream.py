@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ CHUNK = 1_000
 """Messages that are taken from the queue at once: more of them leave the processor's cache before they are looked at."""
 FIRST_WAIT, NEXT_WAIT = 0.1, 0.005
 """Seconds that a chunk is waited for: the first of a batch, and those that would fill it."""
+_TIME = itemgetter(1)
 
 
 class KafkaStream:
@@ -165,7 +167,7 @@ class Taken:
         self.values += values
         keys, headers = list(map(kind.key, messages)), list(map(kind.headers, messages))
         self.keys += keys
-        self.times += [time for _, time in map(kind.timestamp, messages)]
+        self.times += map(_TIME, map(kind.timestamp, messages))
         self.headers += headers
         self.size += _length(values) + _length(keys)
         if any(headers):
@@ -179,5 +181,5 @@ class Taken:
         return message_batch(topic, partition, self.offsets, self.values, keys=self.keys, times=times, headers=self.headers)
 
 
-def _length(values: Sequence[Any]) -> int:
-    return sum(map(len, values)) if None not in values else sum(len(value or b"") for value in values)
+def _length(values: Sequence[bytes | None]) -> int:
+    return sum(map(len, filter(None, values)))

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import attrs
-import pyarrow.compute as pc
+import pyarrow.compute
 
 from dagflow import DAG
 from operators import Filter, KafkaInput, KafkaWriter, NatsInput, NatsWriter, RecordWriter
+
+pc: Any = pyarrow.compute
 
 
 @attrs.define

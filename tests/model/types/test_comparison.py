@@ -5,6 +5,7 @@ from typing import Any, Generic, TypeVar, Union
 
 import attrs
 import pytest
+import typing_extensions
 
 from dagflow import DAG, FileBlockMetadata, InputOperator, InputPort, Operator, OutputPort, ReaderRecord
 from dagflow.model.graph.checks import infer
@@ -168,3 +169,21 @@ def test_types_flow_forward_through_operators_that_do_not_know_them() -> None:
     assert types[PortName("again", "output")] == list[int]
     assert types[PortName("each", "input")] == list[int]
     assert types[PortName("each", "output")] is Any
+
+
+TextByDefault = typing_extensions.TypeVar("TextByDefault", default=str)
+BytesByDefault = typing_extensions.TypeVar("BytesByDefault", default=bytes)
+
+
+@attrs.define
+class Base(Operator, Generic[TextByDefault]):
+    convert: Callable[[str], TextByDefault] | None = None
+    output = OutputPort[list[TextByDefault]]()
+
+
+class Derived(Base[BytesByDefault], Generic[BytesByDefault]): ...
+
+
+def test_defaults_reach_the_variables_of_base_classes() -> None:
+    types = [port_types(each, own_bindings(each))["output"] for each in (Base(), Derived(), Derived(int), Derived(lambda _: 1))]
+    assert types == [list[str], list[bytes], list[int], list[Any]]
