@@ -13,7 +13,7 @@ as shells expect it.
 
 Each class lives beside the code that raises it, in the `errors` module of its package. This package imports them when they
 are first asked for, so `from dagflow.errors import WindowFailed` works for every class. Read `base` first, then
-`shown`, then `wording` (parts of messages) and `frames` (the user's own code in a traceback).
+`shown`, then `packages` (the one error that all layers raise), `wording` (parts of messages) and `frames` (the user's own code in a traceback).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from dagflow.errors.base import ConfigError, DagError, DagflowError, InfrastructureError, RunError, error
+from dagflow.errors.packages import PackageMissing
 from dagflow.errors.wording import definition, suggest
 
 if TYPE_CHECKING:
@@ -51,7 +52,17 @@ if TYPE_CHECKING:
     from dagflow.telemetry.errors import *
     from dagflow.testing.errors import *
 
-__all__ = ["ConfigError", "DagError", "DagflowError", "InfrastructureError", "RunError", "definition", "error", "suggest"]
+__all__ = [
+    "ConfigError",
+    "DagError",
+    "DagflowError",
+    "InfrastructureError",
+    "PackageMissing",
+    "RunError",
+    "definition",
+    "error",
+    "suggest",
+]
 
 # Where classes live, in the order in which they are searched. A test compares this list with the modules there are.
 MODULES = (

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from dagflow.errors import MODULES, ConfigError, DagError, DagflowError, InfrastructureError, RunError
+from dagflow.errors import MODULES, ConfigError, DagError, DagflowError, InfrastructureError, PackageMissing, RunError
 from dagflow.errors.wording import suggest
 from dagflow.render.style import Style
 
@@ -52,7 +52,7 @@ def explanations() -> dict[str, Explanation]:
     >>> explanations()["DF016"].cause
     'The application has no operators.'
     """
-    classes = [DagError, ConfigError, RunError, InfrastructureError]
+    classes: list[Any] = [DagError, ConfigError, RunError, InfrastructureError, PackageMissing]
     for module in map(import_module, MODULES):
         classes += [each for each in vars(module).values() if _is_error_of(each, module.__name__)]
     single = {cls.code: _of_class(cls) for cls in classes if "code" in vars(cls)}

@@ -337,27 +337,6 @@ class UnknownScheme(InfrastructureError):
 
 
 @error
-class DriverMissing(InfrastructureError):
-    """The package that reads this kind of URL is not installed; `package` is what pip calls it."""
-
-    code: ClassVar[str] = "DF432"
-    example = {"url": "s3://bucket/logs", "scheme": "s3", "package": "s3fs"}
-    general_remedy = "install the package here, and where the tasks run"
-
-    url: str
-    scheme: str
-    package: str
-    reason: str = ""
-
-    def message(self) -> str:
-        reason = f" ({self.reason})" if self.reason else ""
-        return (
-            f"{self.url}: a package for {self.scheme}:// is missing{reason}. Install it here, and where the tasks run: "
-            f"`pip install {self.package}`."
-        )
-
-
-@error
 class StoreRefused(InfrastructureError):
     """The store does not support create-if-absent, so windows could be committed twice."""
 

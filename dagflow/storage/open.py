@@ -17,7 +17,7 @@ def file_system(url: str) -> FileSystem:
     >>> file_system("logs").exists("no such folder")
     False
 
-    Raises UnknownScheme, and DriverMissing with what to install.
+    Raises UnknownScheme, and PackageMissing with what to install.
     """
     if split_url(url)[0] == "file":
         return _LOCAL
@@ -51,7 +51,7 @@ def opened_status(stream: BinaryReader, path: str) -> FileStatus | None:
 def open_store(url: str, *, durable: bool = True) -> Store:
     """Return the store in a folder, by path or URL; `durable`: records survive a power cut, not only kills.
 
-    Raises StoreRefused for kinds of URL that cannot publish, UnknownScheme and DriverMissing. `probe` checks, once before a run,
+    Raises StoreRefused for kinds of URL that cannot publish, UnknownScheme and PackageMissing. `probe` checks, once before a run,
     that the place really keeps the promise.
     """
     scheme, path = split_url(url)

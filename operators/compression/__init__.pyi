@@ -1,5 +1,4 @@
 from operators.compression.context import DecompressingContext as DecompressingContext
-from operators.compression.errors import CodecMissing as CodecMissing
 from operators.compression.errors import CompressionCorrupt as CompressionCorrupt
 from operators.compression.errors import CompressionTruncated as CompressionTruncated
 from operators.compression.errors import CompressionUnexpected as CompressionUnexpected

@@ -42,7 +42,7 @@ class DecompressingContext(ReaderContext):
       (`is_elsewhere`). Positions count decompressed bytes; the first record alone is a split point. So is BGZF, if `compression`
       is "gzip".
 
-    Raises CompressionCorrupt, CompressionTruncated, CompressionUnexpected, CompressionUnsupported, CodecMissing, and what
+    Raises CompressionCorrupt, CompressionTruncated, CompressionUnexpected, CompressionUnsupported, PackageMissing, and what
     `inner` raises.
 
     >>> import gzip, io

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from dagflow.errors import InfrastructureError, definition, error
+from dagflow.errors import definition, error
 from operators.contexts.errors import ReadError
 
 
@@ -114,25 +114,4 @@ class CompressionUnsupported(ReadError, NotImplementedError):
             "Unpack it (export a spreadsheet as CSV), or compress it with gzip, bgzip, bzip2, xz or zstd; or leave it out (the "
             "scanner's ignore pattern).\n"
             f"A block reader can read the bytes as they are: {definition(self.reader, 'compression', 'none')}"
-        )
-
-
-@error(kw_only=True)
-class CodecMissing(InfrastructureError):
-    """No package for this kind of compression is installed. `install` is what pip calls it."""
-
-    code: ClassVar[str] = "DF437"
-    example = {"path": "logs/a.zst", "format": "zstd", "install": "backports.zstd"}
-    general_remedy = "install the package here, and where the tasks run"
-    is_fatal: ClassVar[bool] = True
-
-    path: str
-    format: str
-    install: str
-
-    @override
-    def message(self) -> str:
-        return (
-            f"{self.path}: no package for {self.format} is installed. Install one here, and where the tasks run: "
-            f"`pip install {self.install}`."
         )

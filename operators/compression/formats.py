@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 
 import attrs
 
-from operators.compression.errors import CodecMissing
+from dagflow.errors import PackageMissing
 
 Compression = Literal["auto", "none", "gzip", "bgzf", "bz2", "xz", "zstd"]
 COMPRESSIONS = ("auto", "none", "gzip", "bgzf", "bz2", "xz", "zstd")
@@ -185,7 +185,7 @@ class Codec:
 
 
 def codec_of(compression: str, path: str) -> Codec:
-    """Return the codec of a kind of compression. Raises CodecMissing if its package is not installed."""
+    """Return the codec of a kind of compression. Raises PackageMissing if its package is not installed."""
     if compression in ("gzip", "bgzf"):
         return Codec(GzipDecoder, (zlib.error,), is_padded=True)
     if compression == "bz2":
@@ -196,7 +196,7 @@ def codec_of(compression: str, path: str) -> Codec:
 
 
 def zstd_module(path: str) -> Any:
-    """Return the installed package for zstd: Python's own (3.14), its backport, or python-zstandard. Raises CodecMissing."""
+    """Return the installed package for zstd: Python's own (3.14), its backport, or python-zstandard. Raises PackageMissing."""
     try:
         from compression import zstd  # type: ignore[import-not-found,unused-ignore]  # Python 3.14
     except ImportError:
@@ -206,7 +206,7 @@ def zstd_module(path: str) -> Any:
             try:
                 import zstandard as zstd  # type: ignore[no-redef,unused-ignore]
             except ImportError:
-                raise CodecMissing(path=path, format="zstd", install="'dagflow[zstd]'") from None
+                raise PackageMissing(needed_by=path, package="backports.zstd", install="'dagflow[zstd]'") from None
     return zstd
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from dagflow.errors import ConfigError, InfrastructureError, error
+from dagflow.errors import InfrastructureError, error
 
 
 @error(kw_only=True)
@@ -55,18 +55,3 @@ class DatabaseRefused(InfrastructureError):
             "  help: fix what the database reports, then launch again: the run resumes"
             + (f"\n        The user needs {self.needs}" if self.needs else "")
         )
-
-
-@error(kw_only=True)
-class DatabaseDriverMissing(ConfigError, ImportError):
-    """An operator needs a package that is not installed. `extra`: of dagflow, which brings it."""
-
-    code: ClassVar[str] = "DF289"
-    example = {"operator": "PostgresWriter", "package": "psycopg", "extra": "postgres"}
-
-    operator: str
-    package: str
-    extra: str
-
-    def message(self) -> str:
-        return f"{self.operator} needs the package {self.package}\n  help: pip install 'dagflow[{self.extra}]'"

@@ -9,7 +9,8 @@ from typing import Any
 
 import attrs
 
-from operators.database.errors import DatabaseBusy, DatabaseDriverMissing, DatabaseRefused
+from dagflow.errors import PackageMissing
+from operators.database.errors import DatabaseBusy, DatabaseRefused
 
 NAME_BYTES = 63
 """The longest name of a table or column. PostgreSQL cuts longer ones, so that two may become one."""
@@ -71,11 +72,11 @@ class PostgresServer:
 
 
 def load_driver(operator: str) -> None:
-    """Raise DatabaseDriverMissing if psycopg is not installed."""
+    """Raise PackageMissing if psycopg is not installed."""
     try:
         import psycopg  # noqa: F401
     except ImportError as error:
-        raise DatabaseDriverMissing(operator=operator, package="psycopg", extra="postgres") from error
+        raise PackageMissing(needed_by=operator, package="psycopg", install="'dagflow[postgres]'") from error
 
 
 def is_dsn(dsn: str) -> bool:

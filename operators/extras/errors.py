@@ -1,30 +1,10 @@
-"""Errors of the packages of table formats: one is missing, or cannot open a table."""
+"""The error of a table that cannot be opened."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
 from dagflow.errors import InfrastructureError, error
-
-
-@error(kw_only=True)
-class TablePackageMissing(InfrastructureError):
-    """The package of a table format is not installed."""
-
-    code: ClassVar[str] = "DF446"
-    example = {"operator": "DeltaWriter", "package": "deltalake", "extra": "delta"}
-    general_remedy = "install the package here, and where the tasks run"
-    is_fatal: ClassVar[bool] = True
-
-    operator: str
-    package: str
-    extra: str
-
-    def message(self) -> str:
-        return (
-            f"{self.operator} needs the package {self.package}, which is not installed. Install it here, and where the tasks run:\n"
-            f"  pip install 'dagflow[{self.extra}]'"
-        )
 
 
 @error(kw_only=True)

@@ -9,33 +9,33 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dagflow.errors import DagflowError
-from operators.extras.errors import TablePackageMissing, TableUnreachable
+from dagflow.errors import DagflowError, PackageMissing
+from operators.extras.errors import TableUnreachable
 
 _LOADS = 5
 _BETWEEN_LOADS = 0.1  # seconds
 
 
 def deltalake(operator: str) -> Any:
-    """Return the package `deltalake`, which an operator needs. Raises TablePackageMissing."""
+    """Return the package `deltalake`, which an operator needs. Raises PackageMissing."""
     try:
         import deltalake as package
         import deltalake.exceptions
         import deltalake.transaction
     except ImportError:
-        raise TablePackageMissing(operator=operator, package="deltalake", extra="delta") from None
+        raise PackageMissing(needed_by=operator, package="deltalake", install="'dagflow[delta]'") from None
     return package
 
 
 def pyiceberg(operator: str) -> Any:
-    """Return the package `pyiceberg`, which an operator needs. Raises TablePackageMissing."""
+    """Return the package `pyiceberg`, which an operator needs. Raises PackageMissing."""
     try:
         import pyiceberg as package
         import pyiceberg.catalog
         import pyiceberg.exceptions
         import pyiceberg.io.pyarrow
     except ImportError:
-        raise TablePackageMissing(operator=operator, package="pyiceberg", extra="iceberg") from None
+        raise PackageMissing(needed_by=operator, package="pyiceberg", install="'dagflow[iceberg]'") from None
     return package
 
 
@@ -55,7 +55,7 @@ def loaded_catalog(operator: str, properties: Mapping[str, str]) -> Any:
     """Load a catalog, once in a process, by the properties of `pyiceberg`; without any, by its own settings.
 
     A catalog in SQLite is kept for as long as its file is the same: a connection to a removed file would write to nowhere.
-    Raises TablePackageMissing.
+    Raises PackageMissing.
     """
     _ = pyiceberg(operator)
     items, file = tuple(sorted(properties.items())), 0

@@ -11,9 +11,9 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from dagflow.errors import PackageMissing
 from dagflow.scan import FileSchemaNegotiator, Format, ManagedReader, ResultSetLoader, RowOrigin
 from dagflow.storage import read_fully
-from operators.compression import CodecMissing
 from operators.formats.binary.avro_schema import AvroSchema, Mend, NoArrowForm, NoSchema
 from operators.formats.binary.counting import count_rows
 from operators.formats.errors import FileCutShort, FileDamaged, FormatUnsupported, NotOfFormat
@@ -30,7 +30,7 @@ MOST_ROWS = 1 << 31
 """A block whose head has a larger number is damaged."""
 HEAD_BYTES = 20
 """The most bytes of the two numbers before a block's data."""
-CODECS = {"null": "", "deflate": "", "bzip2": "", "xz": "", "snappy": "cramjam", "zstandard": "'dagflow[zstd]'", "lz4": "lz4"}
+CODECS = {"null": "", "deflate": "", "bzip2": "", "xz": "", "snappy": "cramjam", "zstandard": "backports.zstd", "lz4": "lz4"}
 """The supported codecs, and the package that each needs."""
 
 _BROKEN = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
@@ -50,7 +50,7 @@ class AvroFormat(Format):
     Needs the package `fastavro` (`pip install 'dagflow[avro]'`). Codecs: null, deflate, bzip2, xz; snappy, zstandard and lz4
     need further packages.
 
-    Raises NotOfFormat, FileCutShort, FileDamaged and FormatUnsupported, which name file and byte; CodecMissing.
+    Raises NotOfFormat, FileCutShort, FileDamaged and FormatUnsupported, which name file and byte; PackageMissing.
 
     >>> import pathlib, tempfile, fastavro
     >>> from dagflow.testing import scan_table
@@ -89,7 +89,7 @@ class Header:
 
     @classmethod
     def of(cls, stream: BinaryReader, path: str, length: int) -> Header:
-        """Return the header of a file. Raises NotOfFormat, FileCutShort, FileDamaged, FormatUnsupported, CodecMissing."""
+        """Return the header of a file. Raises NotOfFormat, FileCutShort, FileDamaged, FormatUnsupported, PackageMissing."""
         size, data = HEADER_BYTES, b""
         while True:
             stream.seek(0)
@@ -296,7 +296,8 @@ class AvroReader(ManagedReader[FileSchemaNegotiator]):
                 raise ValueError(f"it has {len(records)} rows, and should have {rows}")
         except Exception as error:  # whatever fastavro raises for bytes that are none
             if "need to install" in str(error):
-                raise CodecMissing(path=self._path, format=self._header.codec, install=CODECS[self._header.codec]) from None
+                package = CODECS[self._header.codec]
+                raise PackageMissing(needed_by=self._path, package=package, install=package) from None
             if len(blocks) == 1:
                 raise self._damaged(blocks[0].begin, f"{type(error).__name__}: {error}".rstrip(": ")) from error
             return [record for block in blocks for record in self._records([block])]
@@ -314,7 +315,7 @@ def _fastavro(path: str) -> Any:
     try:
         import fastavro
     except ImportError:
-        raise CodecMissing(path=path, format="Avro", install="'dagflow[avro]'") from None
+        raise PackageMissing(needed_by=path, package="fastavro", install="'dagflow[avro]'") from None
     return fastavro
 
 

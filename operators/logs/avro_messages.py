@@ -14,7 +14,8 @@ from typing import Any
 import attrs
 
 from dagflow.config import Seconds, Secret
-from operators.logs.errors import LogPackageMissing, LogRefused, LogUnavailable, MessageNotReadable
+from dagflow.errors import PackageMissing
+from operators.logs.errors import LogRefused, LogUnavailable, MessageNotReadable
 
 MAGIC = 0
 PREFIX_BYTES = 5
@@ -38,7 +39,7 @@ def _is_schema(instance: Any, attribute: Any, value: Any) -> None:
     if value is not None:
         try:
             _parsed(value)
-        except LogPackageMissing:
+        except PackageMissing:
             raise
         except Exception as error:  # noqa: BLE001  # whatever fastavro raises for a schema that is none
             raise ValueError(f"schema is not a schema of Avro as JSON: {str(error) or type(error).__name__}") from None
@@ -61,7 +62,7 @@ class AvroDecoder:
 
     A value that does not have this form, or whose schema the registry does not know, raises MessageNotReadable, to which
     `on_error` applies. A registry that does not answer raises LogUnavailable, one that refuses, or is none, LogRefused, and
-    fastavro that is missing LogPackageMissing, whatever `on_error` says: no message is skipped for that.
+    fastavro that is missing PackageMissing, whatever `on_error` says: no message is skipped for that.
     """
 
     registry: str = attrs.field(validator=_is_url)
@@ -139,5 +140,5 @@ def _fastavro() -> Any:
     try:
         import fastavro
     except ImportError as error:
-        raise LogPackageMissing(operator="AvroDecoder", package="fastavro", extra="avro") from error
+        raise PackageMissing(needed_by="AvroDecoder", package="fastavro", install="'dagflow[avro]'") from error
     return fastavro

@@ -59,22 +59,6 @@ class LogRefused(InfrastructureError):
 
 
 @error(kw_only=True)
-class LogPackageMissing(ConfigError, ImportError):
-    """An operator needs the client of a message log, which is not installed. `extra`: of dagflow, which brings it."""
-
-    code: ClassVar[str] = "DF293"
-    example = {"operator": "KafkaBlockReader", "package": "confluent-kafka", "extra": "kafka"}
-    is_fatal: ClassVar[bool] = True  # a decoder finds it missing at a message, which is not to blame
-
-    operator: str
-    package: str
-    extra: str
-
-    def message(self) -> str:
-        return f"{self.operator} needs the package {self.package}\n  help: pip install 'dagflow[{self.extra}]'"
-
-
-@error(kw_only=True)
 class TopicMissing(ConfigError):
     """A log has no such topic, or no such partition. `topic`: the name, or that of a partition, or a pattern."""
 

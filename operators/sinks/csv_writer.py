@@ -81,7 +81,7 @@ class CsvWriter(TableWriter[T], Generic[T]):
         return {"kind": "csv", "delimiter": self.delimiter, "quote": self.quote, "null": self.null, "header": self.header}
 
     def setup(self, context: OperatorContext) -> None:
-        """Make the set of open files. Raises CodecMissing."""
+        """Make the set of open files. Raises PackageMissing."""
         super().setup(context)
         self._files = packed_files(self, context)
         self._rows = CsvEncoder(type(self).__name__, self.delimiter, self.quote, self.quoting, self.null)

@@ -48,7 +48,7 @@ class DeltaWriter(TableFormatWriter[T], Generic[T]):
         partition_columns: columns that the table is partitioned by.
         storage_options: of `deltalake`, for object stores where the environment does not have them.
 
-    Raises TablePackageMissing, TableSchemaDiffers, TableDropped, TableRecreated, TableRolledBack, ForeignChange, StagedFileGone,
+    Raises PackageMissing, TableSchemaDiffers, TableDropped, TableRecreated, TableRolledBack, ForeignChange, StagedFileGone,
     ValueNotWritable for nulls.
 
     >>> import tempfile, deltalake

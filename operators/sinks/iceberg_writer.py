@@ -48,7 +48,7 @@ class IcebergWriter(TableFormatWriter[T], Generic[T]):
             `dagflow.keep-snapshots` of the table: a hundred for tables that the sink creates, all for others. An application that
             reads the table with `IcebergInput` needs those that it has not read yet.
 
-    Raises TablePackageMissing, TableSchemaDiffers, TableDropped, TableRecreated, TableRolledBack, ForeignChange, StagedFileGone.
+    Raises PackageMissing, TableSchemaDiffers, TableDropped, TableRecreated, TableRolledBack, ForeignChange, StagedFileGone.
 
     >>> import tempfile
     >>> from dagflow.testing import Window, run_operator

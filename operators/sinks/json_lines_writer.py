@@ -55,7 +55,7 @@ class JsonLinesWriter(TableWriter[T], Generic[T]):
         return {"kind": "json"}
 
     def setup(self, context: OperatorContext) -> None:
-        """Make the set of open files. Raises CodecMissing."""
+        """Make the set of open files. Raises PackageMissing."""
         super().setup(context)
         self._files = packed_files(self, context)
         self._rows = JsonEncoder(type(self).__name__)

@@ -32,7 +32,7 @@ class PostgresWriter(DatabaseWriter[T], Generic[T]):
             are refused.
 
     Raises TypeNotWritable for types that PostgreSQL has no form for, ValueNotWritable for the character NUL, nanoseconds and null
-    keys, DatabaseDriverMissing without psycopg, and what `DatabaseWriter.publish` raises.
+    keys, PackageMissing without psycopg, and what `DatabaseWriter.publish` raises.
 
     >>> PostgresWriter("postgresql://ada:secret@db/shop", "stock", mode="upsert", keys=["item"]).bare_table()
     'stock'
@@ -53,7 +53,7 @@ class PostgresWriter(DatabaseWriter[T], Generic[T]):
         return self.table.rpartition(".")[2]
 
     def check(self) -> None:
-        """Raise ValueError where properties contradict each other, and DatabaseDriverMissing."""
+        """Raise ValueError where properties contradict each other, and PackageMissing."""
         load_driver(type(self).__name__)
         with all_problems(super().check) as problems:
             if not is_dsn(self.dsn):

@@ -79,7 +79,7 @@ class RecordWriter(FileSink, Generic[T]):
         return as_bytes(record, self.encoding, type(self).__name__)
 
     def setup(self, context: OperatorContext) -> None:
-        """Make the set of open files. Raises CodecMissing."""
+        """Make the set of open files. Raises PackageMissing."""
         super().setup(context)
         self._files = RecordFiles(self, packed_files(self, context), context, self.terminator.encode(self.encoding))
 

@@ -39,7 +39,7 @@ class DeltaInput(AbstractTableInput):
         scan_interval_millis, wait, block_size, blocks_threshold, window_bytes: see `AbstractTableInput`.
 
     Raises InputTableMissing, InputTableReplaced, InputTableRolledBack, InputTableChanged, InputTableHistoryGone,
-    InputTableFileGone, InputTableUnsupported, TablePackageMissing, TableUnreachable.
+    InputTableFileGone, InputTableUnsupported, PackageMissing, TableUnreachable.
     """
 
     path: str = attrs.field(converter=os.fspath)
@@ -69,7 +69,7 @@ class DeltaInput(AbstractTableInput):
         return [absolute(self.path)]
 
     def why_missing(self) -> str | None:
-        """Return the reason why there is no table; None if there is one. Raises TablePackageMissing."""
+        """Return the reason why there is no table; None if there is one. Raises PackageMissing."""
         deltalake("DeltaInput")
         path, log = self.table_name, join(self.table_name, LOG)
         with explained(path, "looking for a table"):

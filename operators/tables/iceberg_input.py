@@ -43,7 +43,7 @@ class IcebergInput(AbstractTableInput):
         scan_interval_millis, wait, block_size, blocks_threshold, window_bytes: see `AbstractTableInput`.
 
     Raises InputTableMissing, InputTableReplaced, InputTableRolledBack, InputTableChanged, InputTableHistoryGone,
-    InputTableFileGone, InputTableUnsupported, TablePackageMissing, TableUnreachable.
+    InputTableFileGone, InputTableUnsupported, PackageMissing, TableUnreachable.
     """
 
     version_name: ClassVar[str] = "snapshot"
@@ -69,7 +69,7 @@ class IcebergInput(AbstractTableInput):
         return self.from_snapshot
 
     def why_missing(self) -> str | None:
-        """Return the reason why there is no table; None if there is one. Raises TablePackageMissing."""
+        """Return the reason why there is no table; None if there is one. Raises PackageMissing."""
         exceptions = pyiceberg("IcebergInput").exceptions
         try:
             loaded_catalog("IcebergInput", self.catalog).load_table(self.table)

@@ -48,7 +48,7 @@ class AbstractTableInput(AbstractFileSplitter, InputOperator):
         raise NotImplementedError
 
     def why_missing(self) -> str | None:
-        """Return the reason why there is no table; None if there is one. Raises TablePackageMissing."""
+        """Return the reason why there is no table; None if there is one. Raises PackageMissing."""
         raise NotImplementedError
 
     def open_table(self, operator: str) -> TableHistory | None:

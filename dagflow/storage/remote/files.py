@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
+from dagflow.errors.packages import PackageMissing
 from dagflow.errors.wording import suggest
-from dagflow.storage.errors import DriverMissing, FolderPage, UnknownScheme
+from dagflow.storage.errors import FolderPage, UnknownScheme
 from dagflow.storage.files import BinaryReader, BinaryWriter, FileStatus
 from dagflow.storage.remote import s3
 from dagflow.storage.remote.drivers import driver_errors
@@ -24,6 +25,13 @@ _PACKAGES = {
     "pygit2": "pygit2",
     "dropboxdrivefs": "dropboxdrivefs",
     "yaml": "pyyaml",
+}
+# The extras of dagflow that bring the packages of a scheme.
+_EXTRAS = {
+    **dict.fromkeys(("s3", "s3a"), "s3"),
+    **dict.fromkeys(("gs", "gcs"), "gs"),
+    **dict.fromkeys(("abfs", "abfss", "az"), "abfs"),
+    **dict.fromkeys(("http", "https"), "http"),
 }
 _POINTER = 1024  # bytes that are looked at of a file that may be a pointer
 # Under these keys the drivers tell the version of a file, and when it was modified; the first that is there counts.
@@ -233,7 +241,7 @@ _SYSTEMS: dict[str, FsspecFileSystem] = {}
 
 
 def remote_file_system(url: str) -> FsspecFileSystem:
-    """Return the file system for a URL: one for each scheme. Raises UnknownScheme, DriverMissing."""
+    """Return the file system for a URL: one for each scheme. Raises UnknownScheme, PackageMissing."""
     scheme, _ = split_url(url)
     if scheme not in _SYSTEMS:
         _SYSTEMS[scheme] = FsspecFileSystem(scheme, url=url)
@@ -252,7 +260,7 @@ def _driver(scheme: str, url: str) -> Any:
         from fsspec import get_filesystem_class
         from fsspec.registry import known_implementations
     except ModuleNotFoundError as error:
-        raise DriverMissing(url=url, scheme=scheme, package="fsspec", reason=str(error)) from error
+        raise PackageMissing(needed_by=url, package="fsspec", install="fsspec", reason=str(error)) from error
     try:
         return get_filesystem_class(scheme)
     except ImportError as error:
@@ -261,7 +269,9 @@ def _driver(scheme: str, url: str) -> Any:
         if not missing:
             missing = str(known_implementations.get(scheme, {}).get("class", scheme))
         module = missing.partition(".")[0]
-        raise DriverMissing(url=url, scheme=scheme, package=_PACKAGES.get(module, module), reason=str(error)) from error
+        package = _PACKAGES.get(module, module)
+        install = f"'dagflow[{_EXTRAS[scheme]}]'" if scheme in _EXTRAS else package
+        raise PackageMissing(needed_by=url, package=package, install=install, reason=str(error)) from error
     except ValueError as error:
         raise UnknownScheme(url=url, scheme=scheme, nearest=suggest(scheme, sorted(known_implementations))) from error
 

@@ -52,7 +52,7 @@ class KafkaSplitterInput(AbstractLogSplitterInput):
     commit_group: str | None = attrs.field(default=None, kw_only=True)
 
     def check(self) -> None:
-        """Raise ValueError for properties that no cluster can have, and LogPackageMissing."""
+        """Raise ValueError for properties that no cluster can have, and PackageMissing."""
         load_kafka(type(self).__name__)
         with all_problems(super().check) as problems:
             problems.extend(server_problems(self.bootstrap_servers, self.config))
@@ -106,7 +106,7 @@ class KafkaBlockReader(AbstractLogReader[R], Generic[R]):
     timeout: Seconds = attrs.field(default=30.0, kw_only=True, converter=seconds_of, validator=attrs.validators.gt(0))
 
     def check(self) -> None:
-        """Raise ValueError for properties that no cluster can have, and LogPackageMissing."""
+        """Raise ValueError for properties that no cluster can have, and PackageMissing."""
         load_kafka(type(self).__name__)
         with all_problems(super().check) as problems:
             problems.extend(server_problems(self.bootstrap_servers, self.config))

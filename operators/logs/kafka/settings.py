@@ -7,7 +7,8 @@ from typing import Any
 
 import attrs
 
-from operators.logs.errors import LogPackageMissing, LogRefused, LogUnavailable
+from dagflow.errors import PackageMissing
+from operators.logs.errors import LogRefused, LogUnavailable
 
 OWN_SETTINGS = frozenset(
     {
@@ -64,12 +65,12 @@ def is_missing(problem: Any) -> bool:
 
 
 def load_kafka(operator: str) -> Any:
-    """Return the package confluent-kafka. Raises LogPackageMissing."""
+    """Return the package confluent-kafka. Raises PackageMissing."""
     try:
         import confluent_kafka
         import confluent_kafka.admin
     except ImportError as error:
-        raise LogPackageMissing(operator=operator, package="confluent-kafka", extra="kafka") from error
+        raise PackageMissing(needed_by=operator, package="confluent-kafka", install="'dagflow[kafka]'") from error
     return confluent_kafka
 
 

@@ -12,8 +12,8 @@ from typing_extensions import TypeVar
 
 from dagflow import DAG, ErrorRecord, Module, ProxyOutputPort, ReaderRecord
 from dagflow.config import Seconds, Secret, seconds_of
+from dagflow.errors import PackageMissing
 from operators.logs.block_reader import AbstractLogReader
-from operators.logs.errors import LogPackageMissing
 from operators.logs.messages import LogMessage
 from operators.logs.nats.connection import NatsServer
 from operators.logs.nats.streams import NatsLog
@@ -30,11 +30,11 @@ def to_subjects(value: Any) -> tuple[str, ...]:
 
 
 def load_client(operator: str) -> None:
-    """Raise LogPackageMissing if nats-py is not installed."""
+    """Raise PackageMissing if nats-py is not installed."""
     try:
         import nats  # noqa: F401
     except ImportError as error:
-        raise LogPackageMissing(operator=operator, package="nats-py", extra="nats") from error
+        raise PackageMissing(needed_by=operator, package="nats-py", install="'dagflow[nats]'") from error
 
 
 @attrs.define(slots=False)
@@ -62,7 +62,7 @@ class NatsProperties:
         return NatsServer(self.servers, self.credentials, self.domain, self.timeout)
 
     def nats_problems(self) -> list[str]:
-        """Return what is wrong with the properties. Raises LogPackageMissing."""
+        """Return what is wrong with the properties. Raises PackageMissing."""
         load_client(type(self).__name__)
         problems = self.nats_server.problems()
         if self.credentials is not None and importlib.util.find_spec("nkeys") is None:
@@ -113,7 +113,7 @@ class NatsSplitterInput(NatsProperties, AbstractLogSplitterInput):
     """
 
     def check(self) -> None:
-        """Raise ValueError for properties that no server can have, and LogPackageMissing."""
+        """Raise ValueError for properties that no server can have, and PackageMissing."""
         with all_problems(super().check) as problems:
             problems.extend(self.nats_problems())
             problems.extend(stream_problems(self.topics))
@@ -142,7 +142,7 @@ class NatsBlockReader(NatsProperties, AbstractLogReader[R], Generic[R]):
     """
 
     def check(self) -> None:
-        """Raise ValueError where properties contradict each other, and LogPackageMissing."""
+        """Raise ValueError where properties contradict each other, and PackageMissing."""
         with all_problems(super().check) as problems:
             problems.extend(self.nats_problems())
 

@@ -19,7 +19,7 @@ PACKING_MEMORY = 64 * MiB
 
 
 def packed_files(sink: FileSink, context: OperatorContext) -> OpenFiles:
-    """Return the set of open files of a sink: fewer where a compressor takes much memory. Raises CodecMissing."""
+    """Return the set of open files of a sink: fewer where a compressor takes much memory. Raises PackageMissing."""
     limit, make, packed_suffix = sink.max_open_files, None, ""
     if sink.compression != "none":
         packer = PACKERS[sink.compression]

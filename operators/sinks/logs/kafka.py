@@ -16,7 +16,8 @@ from typing import Any
 
 import attrs
 
-from operators.logs.errors import LogPackageMissing, LogRefused, LogUnavailable
+from dagflow.errors import PackageMissing
+from operators.logs.errors import LogRefused, LogUnavailable
 from operators.sinks.logs.client import LogBounds, MessageMark, Outgoing
 from operators.sinks.logs.errors import LogNotWritable, MessageRefused
 
@@ -68,12 +69,12 @@ _QUIET.disabled = True
 
 
 def load_client(operator: str) -> Any:
-    """Return the package confluent-kafka. Raises LogPackageMissing."""
+    """Return the package confluent-kafka. Raises PackageMissing."""
     try:
         import confluent_kafka
         import confluent_kafka.admin
     except ImportError as error:
-        raise LogPackageMissing(operator=operator, package="confluent-kafka", extra="kafka") from error
+        raise PackageMissing(needed_by=operator, package="confluent-kafka", install="'dagflow[kafka]'") from error
     return confluent_kafka
 
 

@@ -37,7 +37,7 @@ class KafkaWriter(LogWriter[T], Generic[T]):
         config: further settings of librdkafka, for security and compression for example. They are shown nowhere.
         timeout: the time without any answer before the step fails, and is retried.
 
-    Raises MessageTooLarge, TypeNotWritable, ValueNotWritable, NotText, LogPackageMissing, and what `LogWriter.publish` raises.
+    Raises MessageTooLarge, TypeNotWritable, ValueNotWritable, NotText, PackageMissing, and what `LogWriter.publish` raises.
 
     >>> KafkaWriter("localhost:9092", "sales", key="item").destination()
     "topic 'sales' of localhost:9092"
@@ -60,7 +60,7 @@ class KafkaWriter(LogWriter[T], Generic[T]):
         return {"key": self.key, "partition": self.partition, "time": self.time}
 
     def check(self) -> None:
-        """Raise ValueError where properties contradict each other, and LogPackageMissing."""
+        """Raise ValueError where properties contradict each other, and PackageMissing."""
         load_client(type(self).__name__)
         config: Mapping[str, Any] = self.config  # what users write, of any type
         with all_problems(super().check) as problems:

@@ -38,7 +38,7 @@ class NatsWriter(LogWriter[T], Generic[T]):
         domain: the domain of JetStream, where the servers are leaf nodes.
         timeout: the time without any answer before the step fails, and is retried.
 
-    Raises MessageTooLarge, TypeNotWritable, ValueNotWritable, NotText, LogPackageMissing, and what `LogWriter.publish` raises.
+    Raises MessageTooLarge, TypeNotWritable, ValueNotWritable, NotText, PackageMissing, and what `LogWriter.publish` raises.
 
     >>> NatsWriter("nats://ada:secret@localhost:4222", "ORDERS", "orders.{country}").destination()
     "stream 'ORDERS' of nats://localhost:4222"
@@ -65,7 +65,7 @@ class NatsWriter(LogWriter[T], Generic[T]):
         return SubjectEncoder(**attrs.asdict(super().encoder(), recurse=False))
 
     def check(self) -> None:
-        """Raise ValueError where properties contradict each other, and LogPackageMissing."""
+        """Raise ValueError where properties contradict each other, and PackageMissing."""
         load_client(type(self).__name__)
         with all_problems(super().check) as problems:
             if not NatsServer(self.servers).urls:

@@ -160,7 +160,7 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
     def check_store(self, launch: SinkLaunch) -> Sequence[str]:
         """See `Sink.check_store`.
 
-        Raises TablePackageMissing, TableUnreachable, TableSchemaDiffers, TableHasRows, TypeNotWritable.
+        Raises PackageMissing, TableUnreachable, TableSchemaDiffers, TableHasRows, TypeNotWritable.
         """
         with opening(launch.sink, self.path):
             table = self.open_table()

@@ -97,7 +97,7 @@ class PostgresRanges(InputOperator):
     planned = State("")  # the position in words
 
     def check(self) -> None:
-        """Raise ValueError for properties that no table can have, and DatabaseDriverMissing."""
+        """Raise ValueError for properties that no table can have, and PackageMissing."""
         load_driver(type(self).__name__)
         with all_problems(super().check) as problems:
             problems.extend(dsn_and_table_problems(self.dsn, self.table, self.key))

@@ -68,7 +68,7 @@ class PostgresReader(ScaledReader, Generic[T]):
     batches = OutputPort[T]()
 
     def check(self) -> None:
-        """Raise ValueError where properties contradict each other, and DatabaseDriverMissing."""
+        """Raise ValueError where properties contradict each other, and PackageMissing."""
         load_driver(type(self).__name__)
         with all_problems(super().check) as problems:
             problems.extend(dsn_and_table_problems(self.dsn, self.table, self.key))

@@ -17,11 +17,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dagflow import FileBlockMetadata
+from dagflow.errors import PackageMissing
 from dagflow.testing import read_file
 from dagflow.testing.files import blocks_of
 from operators import BlockReader, FixedBytesReaderContext, FixedRecordsReaderContext, ReadAheadLineReaderContext
 from operators.compression import (
-    CodecMissing,
     CompressionCorrupt,
     CompressionTruncated,
     CompressionUnexpected,
@@ -193,7 +193,7 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     path = tmp_path / "file"
     path.write_bytes(zstd_compress(b"one\n"))
     hide(monkeypatch, "compression", "backports", "zstandard")
-    with pytest.raises(CodecMissing, match=r"pip install 'dagflow\[zstd\]'"):
+    with pytest.raises(PackageMissing, match=r"pip install 'dagflow\[zstd\]'"):
         read_file(BlockReader(on_error="skip"), path)
 
 

@@ -16,10 +16,11 @@ from typing import Any
 import attrs
 import pytest
 
+from dagflow.errors import PackageMissing
 from dagflow.testing import OperatorTask
 from operators.logs.avro_messages import AvroDecoder
 from operators.logs.blocks import OffsetBlock
-from operators.logs.errors import LogPackageMissing, LogRefused, LogUnavailable, MessageNotReadable
+from operators.logs.errors import LogRefused, LogUnavailable, MessageNotReadable
 from operators.logs.memory import MemoryLog, MemoryLogReader
 
 fastavro = pytest.importorskip("fastavro")
@@ -144,7 +145,7 @@ def test_no_message_is_skipped_because_fastavro_is_missing(monkeypatch: pytest.M
     log = MemoryLog(f"avro-{next(_names)}")
     log.append("events", message(1, {"page": "/a", "n": 2}))
     reader: MemoryLogReader[Any] = MemoryLogReader(AvroDecoder("http://registry:8081"), log_name=log.name, on_error="skip")
-    with OperatorTask(reader) as task, pytest.raises(LogPackageMissing, match=r"dagflow\[avro\]"):
+    with OperatorTask(reader) as task, pytest.raises(PackageMissing, match=r"dagflow\[avro\]"):
         task.give("blocks_metadata_input", [OffsetBlock(0, "events", 0, 0, 1)])
 
 

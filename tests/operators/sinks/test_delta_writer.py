@@ -18,9 +18,9 @@ import pytest
 from dagflow import StagedWindow
 from dagflow.config.values.conversion import holds_secret
 from dagflow.config.values.hints import field_hint
+from dagflow.errors import PackageMissing
 from dagflow.testing import Window, run_operator
 from operators import DeltaWriter, IcebergWriter
-from operators.extras.errors import TablePackageMissing
 from operators.sinks.errors import PartitionColumnRefused, TypeNotWritable, ValueNotWritable
 from operators.sinks.table_formats import writer
 from operators.sinks.table_formats.errors import (
@@ -438,7 +438,7 @@ def test_columns_that_are_missing_are_named(what: str, error: Any, tmp_path: Pat
 
 def test_a_missing_package_is_named_with_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "deltalake", None)
-    with pytest.raises(TablePackageMissing, match=r"(?s)package deltalake.*pip install 'dagflow\[delta\]'"):
+    with pytest.raises(PackageMissing, match=r"(?s)package deltalake.*pip install 'dagflow\[delta\]'"):
         publish(DeltaWriter(str(tmp_path)), 0, batch(n=[1]))
 
 

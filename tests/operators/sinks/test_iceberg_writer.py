@@ -17,11 +17,11 @@ import pytest
 import sqlalchemy
 
 from dagflow import StagedWindow
+from dagflow.errors import PackageMissing
 from dagflow.storage import open_store, read_sealed, seal
 from dagflow.testing import Window, run_operator
 from operators import IcebergWriter
 from operators.extras import tables
-from operators.extras.errors import TablePackageMissing
 from operators.sinks.errors import TypeNotWritable
 from operators.sinks.iceberg.snapshots import IcebergTable
 from operators.sinks.table_formats.errors import (
@@ -421,7 +421,7 @@ def test_what_is_wrong_with_properties(make: Make) -> None:
 
 def test_a_missing_package_is_named_with_its_extra(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyiceberg", None)
-    with pytest.raises(TablePackageMissing, match=r"(?s)package pyiceberg.*pip install 'dagflow\[iceberg\]'"):
+    with pytest.raises(PackageMissing, match=r"(?s)package pyiceberg.*pip install 'dagflow\[iceberg\]'"):
         publish(make(), 0, batch(n=[1]))
 
 

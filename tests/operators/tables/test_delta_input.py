@@ -22,9 +22,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dagflow.errors import PackageMissing
 from dagflow.testing import FakeClock, Window, run_operator
 from operators import DeltaInput, DeltaWriter, ParquetFormat, ScanReader
-from operators.extras.errors import TablePackageMissing
 from operators.tables import delta_history
 from operators.tables.errors import (
     InputTableChanged,
@@ -411,7 +411,7 @@ def test_a_missing_table_and_package_are_named(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "table" / "_delta_log").mkdir()
     assert "its log has no version yet" in refusal(tmp_path, InputTableMissing)
     monkeypatch.setitem(sys.modules, "deltalake", None)
-    assert "DeltaInput needs the package deltalake" in refusal(tmp_path, TablePackageMissing)
+    assert "DeltaInput needs the package deltalake" in refusal(tmp_path, PackageMissing)
 
 
 def test_properties() -> None:

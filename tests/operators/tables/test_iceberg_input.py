@@ -22,10 +22,11 @@ from pyiceberg.transforms import BucketTransform, IdentityTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField, StringType
 
+from dagflow.errors import PackageMissing
 from dagflow.runtime.stage.failure import Abort
 from dagflow.testing import FakeClock, Window, run_operator
 from operators import IcebergInput, IcebergWriter, ParquetFormat, ScanReader
-from operators.extras.errors import TablePackageMissing, TableUnreachable
+from operators.extras.errors import TableUnreachable
 from operators.extras.tables import loaded_catalog
 from operators.tables import iceberg_history
 from operators.tables.errors import (
@@ -368,7 +369,7 @@ def test_new_columns_follow_the_drift_of_the_reader(tmp_path: Path) -> None:
 def test_a_missing_table_and_package_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "there is no table shop.numbers: the catalog has no such table" in refusal(tmp_path, InputTableMissing)
     monkeypatch.setitem(sys.modules, "pyiceberg", None)
-    with pytest.raises(TablePackageMissing, match="IcebergInput needs the package pyiceberg"):
+    with pytest.raises(PackageMissing, match="IcebergInput needs the package pyiceberg"):
         loaded_catalog("IcebergInput", catalog_in(tmp_path))
 
 

@@ -12,7 +12,7 @@ import fsspec.registry  # noqa: F401  # emptied by tests
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from dagflow.errors import DriverMissing, UnknownScheme
+from dagflow.errors import PackageMissing, UnknownScheme
 from dagflow.storage import FileSystem, file_system, join
 from dagflow.storage.remote.files import FsspecFileSystem, _modified_ns
 
@@ -144,11 +144,11 @@ def test_a_missing_driver_names_what_to_install(monkeypatch):
     # Whether s3fs is installed here or not: this process cannot import it.
     monkeypatch.setitem(sys.modules, "s3fs", None)
     monkeypatch.setattr(sys.modules["fsspec.registry"], "_registry", {})
-    with pytest.raises(DriverMissing) as caught:
+    with pytest.raises(PackageMissing) as caught:
         FsspecFileSystem("s3", url="s3://bucket/x")
     assert str(caught.value) == (
-        "s3://bucket/x: a package for s3:// is missing (Install s3fs to access S3). Install it here, and where the tasks run: "
-        "`pip install s3fs`."
+        "s3://bucket/x needs the package s3fs, which is not installed (Install s3fs to access S3)\n"
+        "  help: install it here, and where the tasks run: pip install 'dagflow[s3]'"
     )
     assert caught.value.exit_code == 3
 
@@ -157,13 +157,13 @@ def test_a_missing_driver_of_a_driver_too(monkeypatch):
     monkeypatch.setitem(sys.modules, "smbclient", None)
     monkeypatch.delitem(sys.modules, "fsspec.implementations.smb", raising=False)
     monkeypatch.setattr(sys.modules["fsspec.registry"], "_registry", {})
-    with pytest.raises(DriverMissing, match="`pip install smbprotocol`"):
+    with pytest.raises(PackageMissing, match="pip install smbprotocol"):
         FsspecFileSystem("smb", url="smb://host/x")
 
 
 def test_fsspec_itself_may_be_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "fsspec", None)
-    with pytest.raises(DriverMissing, match="`pip install fsspec`"):
+    with pytest.raises(PackageMissing, match="pip install fsspec"):
         FsspecFileSystem("s3", url="s3://bucket/x")
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from dagflow.errors import ConfigError, DatabaseDriverMissing
+from dagflow.errors import PackageMissing
 from operators import PostgresWriter
 
 pytest.importorskip("psycopg")
@@ -20,6 +20,6 @@ def test_a_connection_string_that_cannot_be_parsed_is_not_repeated() -> None:
 
 def test_without_psycopg_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(DatabaseDriverMissing, match=r"pip install 'dagflow\[postgres\]'") as missing:
+    with pytest.raises(PackageMissing, match=r"pip install 'dagflow\[postgres\]'") as missing:
         PostgresWriter("postgresql://host/db", "sales").check()
-    assert isinstance(missing.value, ConfigError)
+    assert missing.value.exit_code == 3

@@ -14,7 +14,7 @@ import attrs
 import pytest
 
 from dagflow import DAG, ReaderRecord
-from dagflow.errors import DagflowError
+from dagflow.errors import DagflowError, PackageMissing
 from dagflow.page.run.data import RunReader
 from dagflow.page.run.report import run_report
 from dagflow.render.report import report_json, report_text
@@ -24,7 +24,7 @@ from dagflow.storage.records.errors import RecordDamaged
 from dagflow.testing import run_dag
 from operators import BlockReader, CsvFormat, DeltaWriter, FileSplitterInput, IcebergWriter, Map, ScanReader, SqlWriter
 from operators.database.errors import DatabaseRefused
-from operators.extras.errors import TablePackageMissing, TableUnreachable
+from operators.extras.errors import TableUnreachable
 from operators.sinks.database.errors import TableRefused
 from operators.sinks.database.staging import staged_prefix
 from operators.sinks.table_formats.errors import TableSchemaDiffers
@@ -210,7 +210,7 @@ def test_a_missing_package_ends_the_launch_before_it_begins(
     monkeypatch.setitem(sys.modules, module, None)
     shop = Shop(tmp_path, lambda **_: make("shop.sales" if make is IcebergWriter else tmp_path / "table"), list, lambda: None)
     shop.deliver("a.txt", "ink")
-    with pytest.raises(TablePackageMissing, match="pip install"):
+    with pytest.raises(PackageMissing, match="pip install"):
         shop.launch()
     assert nothing_was_planned(shop)
 

@@ -11,10 +11,11 @@ import pytest
 
 import dagflow
 from dagflow import DAG, OperatorContext
+from dagflow.errors import PackageMissing
 from dagflow.scan import Drift
 from dagflow.storage import is_transient
 from operators import Console, PostgresInput, PostgresRanges, PostgresReader
-from operators.database.errors import DatabaseBusy, DatabaseDriverMissing
+from operators.database.errors import DatabaseBusy
 from operators.sources.postgres.keys import KeyType
 from operators.sources.postgres.source_table import SourceTable, TableName
 
@@ -107,7 +108,7 @@ def test_a_connection_string_that_cannot_be_parsed_is_not_repeated(operator: Any
 
 def test_without_psycopg_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(DatabaseDriverMissing, match=r"PostgresRanges needs .*\n.*pip install 'dagflow\[postgres\]'"):
+    with pytest.raises(PackageMissing, match=r"PostgresRanges needs .*\n.*pip install 'dagflow\[postgres\]'"):
         PostgresRanges(DSN, "sales", key="id").check()
 
 
