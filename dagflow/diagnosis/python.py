@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.machinery import FrozenImporter, PathFinder
-from importlib.metadata import PackageNotFoundError, distribution, version
+from importlib.metadata import PackageNotFoundError, version
 
 from dagflow.diagnosis.check import Check
+from dagflow.spark.executors.needs import fits, required
 
 NEEDED = ("pyarrow", "pyspark", "pandas", "numpy")
 LIBRARIES = ("operators", "dagflow", "pyarrow", "pyspark", "pandas", "numpy", "attrs", "click", "networkx")
@@ -19,14 +19,13 @@ LIBRARIES = ("operators", "dagflow", "pyarrow", "pyspark", "pandas", "numpy", "a
 def packages() -> Iterator[Check]:
     """Check Python and the versions of the packages that cause most problems."""
     try:
-        own, requirements = f"dagflow {version('dagflow')}", distribution("dagflow").requires or []
+        own = f"dagflow {version('dagflow')}"
     except PackageNotFoundError:
-        own, requirements = "dagflow (not installed)", []
+        own = "dagflow (not installed)"
     yield Check("Python", "ok", f"{sys.version.split()[0]}, {own}, {sys.executable}")
     pip = f"{shlex.quote(sys.executable)} -m pip install"
     for name in NEEDED:
-        wanted = next((line for line in requirements if re.match(rf"{name}\b", line) and "extra" not in line), name)
-        wanted = wanted.partition(";")[0].strip()
+        wanted = required(name)
         try:
             present = version(name)
         except PackageNotFoundError:
@@ -36,20 +35,6 @@ def packages() -> Iterator[Check]:
             yield Check(name, "ok", present)
         else:
             yield Check(name, "problem", f"{present} is installed, dagflow needs {wanted}", f"{pip} {shlex.quote(wanted)}")
-
-
-def fits(present: str, wanted: str) -> bool:
-    """Return whether a version is in the range of a requirement.
-
-    >>> fits("4.3.1", "pyspark<4.4,>=4.3"), fits("4.4.0", "pyspark<4.4,>=4.3"), fits("18", "pyarrow>=18")
-    (True, False, True)
-    """
-    have = _numbers(present)
-    return all((have >= _numbers(at)) == (sign == ">=") for sign, at in re.findall(r"(>=|<)\s*([\d.]+)", wanted))
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", re.split(r"[a-z+]", text)[0]))
 
 
 def is_found_first(name: str, folder: str, path: Sequence[str]) -> bool:

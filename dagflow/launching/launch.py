@@ -358,8 +358,18 @@ def make_runner(built: LoadedApplication, plan: Plan, ahead: Any = None) -> Runn
         slots_timeout=run.slots_timeout,
         jvm=driver_jvm(built, plan),
         ahead=ahead,
+        needs=functools.partial(executor_needs, built, plan),
     )
     return runner
+
+
+def executor_needs(built: LoadedApplication, plan: Plan) -> Any:
+    """Return the `Needs` of an application: what its tasks need of executors."""
+    import importlib
+
+    return importlib.import_module("dagflow.spark.executors.application").needs_of(
+        plan, built.run.run_folder, built.run.lock_lease
+    )
 
 
 def driver_jvm(built: LoadedApplication, plan: Plan) -> Any:

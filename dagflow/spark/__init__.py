@@ -7,7 +7,7 @@ Read in this order:
 3. `task`, `daemon`: the function that Spark calls in its Python workers, and the process that forks them.
 4. `dataframes`: windows with exchanges or DataFrame operators.
 5. `data_source`: datasets as DataFrames, for users' own sessions.
-6. `seen`: a check that tasks see the run folder.
+6. `executors`: the check that executors can run an application.
 7. `training`: a short session whose classes go into the archive of `jvm`.
 
 `errors` has the errors of all.

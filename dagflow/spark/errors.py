@@ -35,23 +35,6 @@ class ConnectMissing(InfrastructureError):
 
 
 @error
-class RunFolderUnseen(InfrastructureError):
-    """Driver and tasks do not see the same run folder."""
-
-    run_folder: str
-    master: str
-    found: str
-    code: ClassVar[str] = "DF443"
-    example = {"run_folder": "/data/out/_dagflow", "master": "spark://head:7077", "found": "there is no such folder"}
-
-    def message(self) -> str:
-        return (
-            f"the tasks at {self.master} do not see the run folder {self.run_folder} as the driver does ({self.found})\n"
-            "  help: put the output on storage that all machines share, or name a run folder there: --run-folder …"
-        )
-
-
-@error
 class SparkLost(InfrastructureError):
     """Spark ended in the middle of a run: its JVM, its SparkContext, or the session of the server. `doing` names the job."""
 
@@ -69,19 +52,23 @@ class SparkLost(InfrastructureError):
 
 
 @error
-class WorkerUnfit(InfrastructureError):
-    """The Python that Spark starts for tasks cannot run them."""
+class ExecutorsUnfit(InfrastructureError):
+    """Executors cannot run the tasks of this application. `table`: the lines of a table of problems and remedies."""
 
     address: str
-    reason: str
+    table: tuple[str, ...]
     code: ClassVar[str] = "DF445"
-    example = {"address": "spark://head:7077", "reason": "it is Python 3.9, here is 3.11"}
+    example = {
+        "address": "spark://head:7077",
+        "table": (
+            "pyarrow is not installed for /usr/bin/python3  (worker-2, in /spark/app-1/1)",
+            "  help: /usr/bin/python3 -m pip install 'pyarrow==21.0.0'",
+        ),
+    }
 
     def message(self) -> str:
-        return (
-            f"the Python that Spark at {self.address} starts for tasks cannot run them: {self.reason}\n"
-            "  help: install the same Python and the same dagflow there as here, and name it: PYSPARK_PYTHON=/path/to/python"
-        )
+        lines = "\n".join(f"  {line}" for line in self.table)
+        return f"executors of Spark at {self.address} cannot run the tasks of this application:\n{lines}"
 
 
 @error

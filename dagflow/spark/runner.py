@@ -7,9 +7,11 @@ import pickle
 import threading
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from typing import Any
+
+import attrs
 
 from dagflow.errors import DagflowError
 from dagflow.runtime.runner import TasksDied
@@ -21,9 +23,13 @@ from dagflow.spark.connection.links import ClassicLink, Link, is_local
 from dagflow.spark.connection.session import address_of, connect, forget
 from dagflow.spark.dataframes.levels import CHOSEN_FOR_TRANSFORMS, PINNED, PINNED_FOR_TRANSFORMS, chained, outcomes
 from dagflow.spark.dataframes.transforms import failed_within
-from dagflow.spark.errors import ClusterUnreachable, NoFreeSlots, RunFolderUnseen, SparkLost
+from dagflow.spark.errors import ClusterUnreachable, ExecutorsUnfit, NoFreeSlots, SparkLost
+from dagflow.spark.executors.guard import Guard, told_problems
+from dagflow.spark.executors.mark import Mark
+from dagflow.spark.executors.needs import Needs
+from dagflow.spark.executors.probe import Found, probe, unfit_problem
+from dagflow.spark.executors.problems import Problem, table
 from dagflow.spark.jvm.options import DriverJvm
-from dagflow.spark.seen import Mark, Probe, unseen
 from dagflow.spark.task import SCHEMA, SparkTasks, warm_up
 from dagflow.spark.threads import JobThreads
 
@@ -44,6 +50,7 @@ class SparkRunner:
         slots_timeout: how many seconds to wait for the first free slot of a cluster.
         jvm: what a JVM that this runner starts for a local master is needed for.
         ahead: a JVM that is starting already, and that the first session may take.
+        needs: returns what the application needs of executors.
     """
 
     name = "spark"
@@ -59,15 +66,18 @@ class SparkRunner:
         slots_timeout: float = 300.0,
         jvm: DriverJvm | None = None,
         ahead: JvmAhead | None = None,
+        needs: Callable[[], Needs] = Needs,
     ) -> None:
         self._wanted = {"master": master, "remote": remote, "conf": conf or {}, "session": session}
         self._slots_timeout = slots_timeout
         self._jvm = jvm
         self._ahead = ahead
+        self._needs = needs
+        self._needed: Needs | None = None
         self._link: Link | None = None
         self._ours = False
         self._slots = 1
-        self._mark: Mark | None = None
+        self._guard: Guard | None = None
         self._comes_and_goes = False
         self._threads = JobThreads("dagflow-window")
         self._group = f"dagflow-{uuid.uuid4().hex[:8]}"
@@ -124,9 +134,9 @@ class SparkRunner:
         return self._link.address if self._link is not None else address_of(**self._wanted).value
 
     def open(self, application: str, run_folder: str) -> None:
-        """Starts or finds the session, and checks that tasks see the run folder.
+        """Starts or finds the session, and checks that its executors can run tasks.
 
-        Raises JavaMissing, ConnectMissing, ClusterUnreachable, SessionElsewhere, SettingFixed, WorkerUnfit, RunFolderUnseen.
+        Raises JavaMissing, ConnectMissing, ClusterUnreachable, SessionElsewhere, SettingFixed, NoFreeSlots, ExecutorsUnfit.
         """
         self._opened = application, run_folder
         self._link, self._ours = connect(application, jvm=self._jvm, ahead=self._ahead, **self._wanted)
@@ -140,7 +150,9 @@ class SparkRunner:
                 self._warm_up(self._link, self._slots)
             if not self._link.in_one_process:
                 self._remove_mark()
-                self._mark = self._probe(self._link, application, run_folder)
+                self._needed = attrs.evolve(self._needs(), mark=Mark.leave(run_folder))
+                self._probe(self._link, self._needed, f"{application}: looking at executors")
+                self._guard = Guard.of(self._needed)
         except Exception as error:
             told = self._told(error, doing)
             if isinstance(told, TasksDied):
@@ -149,20 +161,26 @@ class SparkRunner:
 
     def _free_slots(self, link: Link) -> int:
         """Return how many tasks can work at once. Raises NoFreeSlots when no executor takes the first one in time."""
+        with self._in_time(link, self._slots_timeout):
+            return link.slots()
+
+    @contextlib.contextmanager
+    def _in_time(self, link: Link, seconds: float) -> Iterator[None]:
+        """Cancel the jobs of the group after a while. Raises NoFreeSlots in the place of what they raise then."""
         is_late = threading.Event()
 
         def give_up() -> None:
             is_late.set()
             link.cancel(self._group)
 
-        timer = threading.Timer(self._slots_timeout, give_up)
+        timer = threading.Timer(seconds, give_up)
         timer.daemon = True
         timer.start()
         try:
-            return link.slots()
+            yield
         except Exception as error:
             if is_late.is_set():
-                raise NoFreeSlots(link.address, self._slots_timeout) from error
+                raise NoFreeSlots(link.address, seconds) from error
             raise
         finally:
             timer.cancel()
@@ -177,25 +195,35 @@ class SparkRunner:
 
         self._threads.submit(body)  # a session that cannot do this says so with the first window
 
-    def _probe(self, link: Link, application: str, run_folder: str) -> Mark:
-        """Looks for a mark in the run folder from every slot, so from every executor that is there now."""
-        mark = Mark.leave(run_folder)
+    def look(self, application: str, needs: Needs) -> Found | None:
+        """Start or find the session, and look at its executors, for no run. None if they are in one process with the driver.
+
+        Raises what `open` does, but not ExecutorsUnfit.
+        """
+        self._link, self._ours = connect(application, jvm=self._jvm, **self._wanted)
+        link, doing = self._link, "looking at executors"
+        if link.in_one_process:
+            return None
         try:
-            with link.labelled(self._group, f"{application}: looking for the run folder"):
-                slots = link.spark.range(0, self._slots, 1, self._slots)
-                rows = slots.mapInArrow(Probe(mark).__call__, SCHEMA).collect()
-            found = sorted({bytes(row[0]).decode() for row in rows} - {""})
-            if found:
-                raise RunFolderUnseen(run_folder, link.address, "; ".join(found[:3]))
-        except BaseException:
-            mark.remove()
-            raise
-        return mark
+            with link.labelled(self._group, f"{application}: {doing}"):
+                self._slots = self._free_slots(link)
+                with self._in_time(link, self._slots_timeout):
+                    return probe(link, self._slots, needs)
+        except Exception as error:
+            told = self._told(error, doing)
+            raise (ClusterUnreachable(master=link.address, reason=str(told)) if isinstance(told, TasksDied) else told) from error
+
+    def _probe(self, link: Link, needs: Needs, name: str) -> None:
+        """Look at all executors that are there now. Raises ExecutorsUnfit, NoFreeSlots."""
+        with link.labelled(self._group, name), self._in_time(link, self._slots_timeout):
+            found = probe(link, self._slots, needs)
+        if found.problems:
+            raise ExecutorsUnfit(link.address, tuple(table(found.problems)))
 
     def _remove_mark(self) -> None:
-        mark, self._mark = self._mark, None
-        if mark is not None:
-            mark.remove()
+        needed, self._needed, self._guard = self._needed, None, None
+        if needed is not None and needed.mark is not None:
+            needed.mark.remove()
 
     def start(self, job: Job) -> Future[list[TaskOutcome]]:
         """Runs a window as one Spark action in a thread of its own.
@@ -238,7 +266,7 @@ class SparkRunner:
         if job.levels:
             self._pin(spark, PINNED | (self._for_transforms() if job.transforms else {}))
             try:
-                rows = chained(spark, job, self._mark).collect()
+                rows = chained(spark, job, self._guard).collect()
             except Exception as error:
                 found = outcomes(job, ())
                 if any(outcome.error is not None for outcome in found):
@@ -248,7 +276,7 @@ class SparkRunner:
                 raise
             return outcomes(job, rows)
         specs = tuple(pickle.dumps(spec) for spec in job.tasks)
-        tasks = SparkTasks(specs, job.programs, job.run_folder, job.durable, self._mark)
+        tasks = SparkTasks(specs, job.programs, job.run_folder, job.durable, self._guard)
         rows = spark.range(0, len(specs), 1, len(specs)).mapInArrow(tasks.__call__, SCHEMA).collect()
         return [pickle.loads(row[0]) for row in rows]  # made by our own tasks, handed over by Spark
 
@@ -278,9 +306,22 @@ class SparkRunner:
     def _told(self, error: Exception, doing: str) -> Exception:
         if self._link is None or isinstance(error, DagflowError):
             return error
-        if found := unseen(str(error)):
-            return RunFolderUnseen(self._opened[1], self._link.address, found)
+        if problems := told_problems(str(error)):  # before the module that is missing: a task has looked
+            return ExecutorsUnfit(self._link.address, tuple(table(problems)))
+        if problem := unfit_problem(str(error), self._needed or Needs()):
+            return self._unfit(self._link, problem)
         return failure(error, self._link, doing)
+
+    def _unfit(self, link: Link, problem: Problem) -> Exception:
+        """Return the error for a task that could not even be unpacked: with all that is wrong on executors, if a look tells."""
+        if self._needed is not None:
+            try:
+                self._probe(link, self._needed, "looking at executors again")
+            except ExecutorsUnfit as unfit:
+                return unfit
+            except Exception:  # noqa: BLE001  # then the problem that is known is told alone
+                pass
+        return ExecutorsUnfit(link.address, tuple(table([problem])))
 
     def cancel(self) -> None:
         """Cancels all jobs that run, or are just about to; returns when their calls have, or after a while."""

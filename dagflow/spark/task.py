@@ -17,7 +17,7 @@ import pyarrow as pa
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.task.execute import execute, keep_memory, outcome_bytes
-from dagflow.spark.seen import Mark
+from dagflow.spark.executors.guard import Guard
 
 SCHEMA = "answer binary"
 _ARROW = pa.schema([("answer", pa.binary())])
@@ -27,14 +27,14 @@ _ARROW = pa.schema([("answer", pa.binary())])
 class SparkTasks:
     """The tasks of one window, as the function of one `mapInArrow`.
 
-    `specs[i]` is the pickled TaskSpec of partition i; `programs` the programs by stage; `mark` that of the run folder.
+    `specs[i]` is the pickled TaskSpec of partition i; `programs` the programs by stage; `guard` checks the executor.
     """
 
     specs: tuple[bytes, ...]
     programs: dict[str, bytes]
     run_folder: str
     durable: bool
-    mark: Mark | None = None
+    guard: Guard | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One control row a task: its pickled outcome."""
@@ -42,8 +42,8 @@ class SparkTasks:
 
         keep_memory()
         leave_quietly()
-        if self.mark is not None:
-            self.mark.check()
+        if self.guard is not None:
+            self.guard.check()
         context = TaskContext.get()
         attempt = str(context.taskAttemptId()) if context is not None else "0"
         again = context is not None and context.attemptNumber() > 0

@@ -19,7 +19,7 @@ TAKES = {
     "operators": " [NAME]",
     "explain": " [CODE]",
     "completion": " SHELL",
-    "doctor": "",
+    "doctor": " [APP]",
     "warm": "",
 }
 

@@ -89,7 +89,7 @@ class TestServer:
     def test_a_run_folder_that_tasks_do_not_see_is_found_before_the_first_window(self, server: Server, place: Place) -> None:
         ran = place.launch(remote=server.address, run_folder="memory://runs/two")
         assert ran.returncode == 3
-        assert "do not see the run folder memory://runs/two as the driver does (it is not there, on" in ran.stderr
+        assert "run folder memory://runs/two: it is not there  (" in ran.stderr
 
     def test_a_session_that_is_active_is_used_and_goes_on(self, server: Server, place: Place) -> None:
         script = place.folder / "script.py"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import venv
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,6 @@ from tests.cluster.places import APPLICATION, Place
 from tests.cluster.servers import free_port, standalone
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
-BARE = "/usr/bin/python3"  # has no dagflow, and maybe another version
 SMALL = {"spark.executor.memory": "512m"}
 
 
@@ -64,18 +64,37 @@ def test_a_worker_killed_in_the_middle_of_a_window_changes_nothing(master: str, 
 def test_a_run_folder_that_tasks_do_not_see_is_found_before_the_first_window(master: str, place: Place) -> None:
     ran = place.launch(master=master, run_folder="memory://runs/one", **SMALL)
     assert ran.returncode == 3
-    assert "do not see the run folder memory://runs/one as the driver does (it is not there, on" in ran.stderr
+    assert "run folder memory://runs/one: it is not there  (" in ran.stderr
     assert place.found() == {}
 
 
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """A Python of the driver's version, with nothing installed."""
+    venv.create(tmp_path / "bare", with_pip=False, symlinks=True)
+    return tmp_path / "bare" / "bin" / "python"
+
+
 @pytest.mark.nightly
-@pytest.mark.skipif(not Path(BARE).exists(), reason="no other Python")
-def test_a_python_that_lacks_dagflow_is_told(master: str, place: Place) -> None:
-    ran = place.launch(master=master, **SMALL, **{"spark.pyspark.python": BARE})
+def test_a_python_that_lacks_dagflow_is_told_before_the_first_window(master: str, place: Place, bare: Path) -> None:
+    ran = place.launch(master=master, **SMALL, **{"spark.pyspark.python": str(bare)})
     assert ran.returncode == 3
-    assert "the Python that Spark at" in ran.stderr
-    assert "PYSPARK_PYTHON=" in ran.stderr
+    assert "cannot run the tasks of this application" in ran.stderr
+    assert f"dagflow is not installed for {bare}" in ran.stderr
+    assert f"help: {bare} -m pip install 'dagflow==" in ran.stderr
     assert "Traceback" not in ran.stderr
+    assert place.events("window_planned") == []
+
+
+@pytest.mark.full
+def test_doctor_looks_at_each_executor(master: str, place: Place, bare: Path) -> None:
+    doctor = [sys.executable, "-m", "dagflow", "doctor", "--master", master, "--json"]
+    doctor += ["-D", "spark.executor.memory=512m", "-D", f"spark.pyspark.python={bare}"]
+    ran = place.run(*doctor)
+    assert ran.returncode == 3, ran.stderr
+    problems = [check for check in json.loads(ran.stdout)["checks"] if check["status"] == "problem"]
+    assert [check["text"].partition(" (")[0] for check in problems] == [f"dagflow is not installed for {bare}"] * len(problems)
+    assert {check["remedy"].partition("==")[0] for check in problems} == {f"{bare} -m pip install 'dagflow"}
 
 
 def test_a_master_that_nobody_listens_at_is_told_at_once(place: Place) -> None:

@@ -9,16 +9,13 @@ import sys
 import threading
 import traceback
 import types
-from pathlib import Path
 
 import pytest
 
 from dagflow.errors import DagflowError, OperatorFailed, error
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.task.execute import outcome_bytes
-from dagflow.spark.seen import Mark, Probe
 from dagflow.spark.task import leave_quietly, row, settle
-from dagflow.storage import open_store
 
 
 def outcome(error: DagflowError | None = None) -> TaskOutcome:
@@ -61,14 +58,6 @@ def test_errors_that_do_not_pickle_are_told_all_the_same() -> None:
     found = pickle.loads(outcome_bytes(outcome(Locked(threading.Lock())))).error
     assert isinstance(found, OperatorFailed)
     assert "Locked: locked" in str(found)
-
-
-@pytest.mark.parametrize(("content", "answer"), [(b"mine", ""), (b"another", "another one is there"), (None, "it is not there")])
-def test_a_probe_tells_what_it_finds(tmp_path: Path, content: bytes | None, answer: str) -> None:
-    if content is not None:
-        open_store(str(tmp_path)).create("probe/one", content)
-    [told] = Probe(Mark(str(tmp_path), "probe/one", b"mine"))([row(b"")])
-    assert told.column(0)[0].as_py().decode().partition(", on")[0] == answer
 
 
 def test_a_worker_that_spark_lets_go_of_says_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,7 +27,19 @@ _INSTALLED_INTO = ("site-packages", "dist-packages", "lib-dynload")
 
 def dump_by_value(thing: Any) -> bytes:
     """Pickle an object with all user code that it names. May raise any exception, as picklers do."""
+    return _dumped(thing, Libraries())[0]
+
+
+def named_libraries(thing: Any) -> set[str]:
+    """Return the modules of libraries that `dump_by_value` names: executors import them. May raise any exception, too."""
     libraries = Libraries()
+    _, named = _dumped(thing, libraries)
+    travel = cloudpickle.list_registry_pickle_by_value()
+    return {name for name in named if (module := sys.modules.get(name)) is not None and _is_library(module, libraries, travel)}
+
+
+def _dumped(thing: Any, libraries: Libraries) -> tuple[bytes, set[str]]:
+    """Return a pickled object, and the modules that the pickler has met."""
     folders: set[str] = set()
     while True:
         file = io.BytesIO()
@@ -37,8 +49,15 @@ def dump_by_value(thing: Any) -> bytes:
         named = (sys.modules.get(name) for name in pickler.named)
         user_folders = {import_folder(module) for module in named if module is not None and is_user_code(module, libraries)}
         if user_folders <= folders:
-            return file.getvalue()
+            return file.getvalue(), pickler.named
         folders |= user_folders
+
+
+def _is_library(module: ModuleType, libraries: Libraries, travel: Iterable[str]) -> bool:
+    top = module.__name__.partition(".")[0]
+    if top in (*_OURS, "__main__", "__mp_main__") or top in sys.stdlib_module_names or module.__name__ in travel:
+        return False
+    return not is_user_code(module, libraries)
 
 
 @contextmanager

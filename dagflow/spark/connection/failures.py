@@ -7,7 +7,7 @@ import re
 from dagflow.errors import DagflowError
 from dagflow.runtime.runner import TasksDied
 from dagflow.spark.connection.links import Link
-from dagflow.spark.errors import SparkLost, WorkerUnfit
+from dagflow.spark.errors import SparkLost
 
 _NEEDED = "dagflow|operators|pyspark|pyarrow|attrs?|cloudpickle"  # by what comes before the user's program is even unpacked
 _UNFIT = re.compile(rf"ModuleNotFoundError: No module named '((?:{_NEEDED})(?:\.[\w.]+)?)'")
@@ -20,13 +20,9 @@ def failure(error: Exception, link: Link, doing: str) -> DagflowError | TasksDie
 
     An error that ends the run, or else TasksDied: the window may be tried again.
     """
-    text = str(error)
-    unfit = unfit_worker(text)
-    if unfit is not None:
-        return WorkerUnfit(address=link.address, reason=unfit)
     if link.is_lost():
         return SparkLost(address=link.address, doing=doing, reason=first_line(error))
-    return TasksDied(why(text) or first_line(error))
+    return TasksDied(why(str(error)) or first_line(error))
 
 
 def unfit_worker(text: str) -> str | None:
@@ -38,6 +34,16 @@ def unfit_worker(text: str) -> str | None:
     if found := _NO_PROGRAM.search(text):
         return f"there is no program {found[1]}"
     return None
+
+
+def place_of_failure(text: str) -> str:
+    """Return the host and the executor of the task that made Spark give a job up; "" where a text does not say it.
+
+    >>> place_of_failure("most recent failure: Lost task 0.3 in stage 1.0 (TID 7) (10.0.0.2 executor 1): org.apache.spark…")
+    '10.0.0.2, executor 1'
+    """
+    found = re.search(r"Lost task [^:(]*\(TID \d+\) \((\S+) executor (\w+)\)", text)
+    return f"{found[1]}, executor {found[2]}" if found else ""
 
 
 def why(text: str) -> str:

@@ -20,7 +20,7 @@ from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.program import Job, TaskSpec
 from dagflow.runtime.task.execute import execute, keep_memory, outcome_bytes
 from dagflow.spark.dataframes.transforms import through
-from dagflow.spark.seen import Mark
+from dagflow.spark.executors.guard import Guard
 from dagflow.spark.task import leave_quietly, settle
 from dagflow.storage import read_sealed, seal
 
@@ -59,7 +59,7 @@ class LevelTasks:
     durable: bool
     levels: dict[int, int]
     is_first: bool
-    mark: Mark | None = None
+    guard: Guard | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield what the task of this partition sends. In the last level, that is one row: its pickled outcome."""
@@ -67,8 +67,8 @@ class LevelTasks:
 
         keep_memory()
         leave_quietly()
-        if self.mark is not None:
-            self.mark.check()
+        if self.guard is not None:
+            self.guard.check()
         context = TaskContext.get()
         assert context is not None
         spec: TaskSpec = pickle.loads(self.specs[context.partitionId()])  # came with this function, from the driver
@@ -104,14 +104,14 @@ def outcome_name(spec: TaskSpec) -> str:
     return TASK_OUTCOME.name(window=spec.window, epoch=spec.epoch, stage=spec.stage, partition=spec.partition)
 
 
-def chained(spark: Any, job: Job, mark: Mark | None) -> Any:
+def chained(spark: Any, job: Job, guard: Guard | None) -> Any:
     """The DataFrame of a window: its levels one after the other."""
     levels = job.by_level()
     frame = None
     for tasks in levels:
         specs = tuple(pickle.dumps(spec) for spec in tasks)
         programs = {stage: job.programs[stage] for stage in {spec.stage for spec in tasks}}
-        function = LevelTasks(specs, programs, job.run_folder, job.durable, job.levels, frame is None, mark).__call__
+        function = LevelTasks(specs, programs, job.run_folder, job.durable, job.levels, frame is None, guard).__call__
         count = len(tasks)
         if frame is None:
             rows = spark.range(0, count, 1, count)

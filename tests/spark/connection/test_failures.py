@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
 
-from dagflow.errors import SparkLost, WorkerUnfit
+from dagflow.errors import SparkLost
 from dagflow.runtime.runner import TasksDied
 from dagflow.spark.connection.failures import failure, first_line
+from dagflow.spark.executors.needs import Needs
+from dagflow.spark.executors.probe import unfit_problem
 
 KILLED = """An error occurred while calling o52.collectToPython.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 1 in stage 1.0 failed 4 times, \
@@ -95,13 +98,16 @@ def test_of_an_error_of_grpc_the_details_are_told() -> None:
     ],
 )
 def test_a_python_that_is_not_fit_is_no_matter_of_tries(text: str, reason: str) -> None:
-    error = told(text)
-    assert isinstance(error, WorkerUnfit)
-    assert error.reason.startswith(reason)
+    problem = unfit_problem(text, Needs())
+    assert problem is not None
+    assert problem.text.startswith(f"the Python of the tasks: {reason}")
+    assert problem.remedy.endswith(f"export PYSPARK_PYTHON=/path/to/python{sys.version_info[0]}.{sys.version_info[1]}")
 
 
 def test_a_users_missing_module_is_the_users() -> None:
-    assert type(told("ModuleNotFoundError: No module named 'dagflows_friend'")) is TasksDied
+    text = "ModuleNotFoundError: No module named 'dagflows_friend'"
+    assert type(told(text)) is TasksDied
+    assert unfit_problem(text, Needs()) is None
 
 
 def test_a_lost_session_names_what_ran() -> None:

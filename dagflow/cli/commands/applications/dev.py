@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import sys
 import time
@@ -22,7 +23,7 @@ from dagflow.errors import DagflowError
 from dagflow.launching.build import LoadedApplication
 from dagflow.launching.development import UserCode, refuse_committed
 from dagflow.launching.errors import ApplicationMissing, DevelopmentWouldReplace
-from dagflow.launching.launch import driver_jvm, start
+from dagflow.launching.launch import driver_jvm, executor_needs, start
 from dagflow.model.operator.call_sites import shown
 from dagflow.planning.plan import Plan
 from dagflow.runtime.runner import Runner
@@ -70,7 +71,9 @@ class _Session:
         if self._session is None:
             jvm = driver_jvm(built, plan)
             self._session, self._is_ours = open_session(built.dag.name, built.run.master, built.run.remote, built.spark, jvm)
-        runner: Any = SparkRunner(session=self._session, slots_timeout=built.run.slots_timeout)
+        runner: Any = SparkRunner(
+            session=self._session, slots_timeout=built.run.slots_timeout, needs=functools.partial(executor_needs, built, plan)
+        )
         return cast("Runner", runner)
 
     def close(self) -> None:

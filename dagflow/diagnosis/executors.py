@@ -1,0 +1,91 @@
+"""Checks of a cluster's executors: the probe that a launch makes before its first window."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+
+import attrs
+
+from dagflow.config import RunSettings
+from dagflow.diagnosis.check import Check
+from dagflow.errors import DagflowError
+from dagflow.launching.build import LoadedApplication
+from dagflow.planning.plan import Plan
+from dagflow.render.words import counted
+from dagflow.runtime.run_folder.folders import Folders
+from dagflow.spark.executors.application import needs_of
+from dagflow.spark.executors.mark import Mark
+from dagflow.spark.executors.needs import Needs
+from dagflow.spark.executors.problems import Facts
+from dagflow.spark.runner import SparkRunner
+from dagflow.storage import OWN_FOLDER, file_system, is_object_store, join
+
+
+@attrs.frozen(kw_only=True)
+class ClusterPlace:
+    """The cluster to look at. `slots_timeout`: how long to wait for its first executor."""
+
+    master: str | None
+    remote: str | None
+    conf: Mapping[str, str]
+    slots_timeout: float
+
+    @classmethod
+    def of(cls, run: RunSettings, spark: Mapping[str, str]) -> ClusterPlace:
+        """Return the place that settings of a run and of Spark name."""
+        return cls(master=run.master, remote=run.remote, conf=spark, slots_timeout=run.slots_timeout)
+
+
+def executors(place: ClusterPlace, needs: Needs) -> Iterator[Check]:
+    """Start a session, and look at each executor. In one process with the driver, there is nothing to look at."""
+    runner = SparkRunner(master=place.master, remote=place.remote, conf=dict(place.conf), slots_timeout=place.slots_timeout)
+    try:
+        found = runner.look("dagflow doctor", needs)
+    except DagflowError as error:
+        line = error.message().partition("\n")[0]
+        yield Check("Spark", "problem", f"{line} [{error.code}]", f"dagflow explain {error.code}")
+        return
+    finally:
+        runner.close()
+    if found is None:
+        yield Check("executors", "ok", "are in this process")
+        return
+    unfit = {problem.place for problem in found.problems}
+    yield from (_check(facts, needs) for facts in found.facts if facts.place not in unfit)
+    for problem in found.problems:
+        yield Check("executor", "problem", f"{problem.text} ({problem.place})", problem.remedy)
+    if found.facts and not found.problems:
+        yield Check("executors", "ok", f"{counted(len(found.facts), 'executor')} can run the tasks")
+
+
+def _check(facts: Facts, needs: Needs) -> Check:
+    packages = ", ".join(f"{name} {version}" for name, version in facts.packages.items() if version)
+    text = f"{facts.place}: Python {facts.python}{', ' if packages else ''}{packages}"
+    others = [
+        f"{name} {needs.packages[name]}" for name, there in facts.packages.items() if there and there != needs.packages.get(name)
+    ]
+    if others:
+        return Check("executor", "warning", f"{text}; the driver has {', '.join(others)}")
+    return Check("executor", "ok", text)
+
+
+@contextlib.contextmanager
+def needs_without_launch(built: LoadedApplication, plan: Plan) -> Iterator[Needs]:
+    """The needs of an application as far as they can be looked at before a launch: folders that are not there are left out.
+
+    A mark is in the run folder while this lasts, if there is a run folder.
+    """
+    needs = needs_of(plan, built.run.run_folder, built.run.lock_lease)
+    folders = Folders.of(plan, built.run.run_folder)
+    outputs = tuple(folder for folder in needs.outputs if _is_there(join(folder, OWN_FOLDER)))
+    mark = Mark.leave(folders.run_folder, sweep=False) if folders.run_folder and _is_there(folders.run_folder) else None
+    try:
+        yield attrs.evolve(needs, outputs=outputs, mark=mark)
+    finally:
+        if mark is not None:
+            mark.remove()
+
+
+def _is_there(folder: str) -> bool:
+    return is_object_store(folder) or file_system(folder).exists(folder)

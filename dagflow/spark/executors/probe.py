@@ -1,0 +1,71 @@
+"""Looks at the Python of all executors that are there, by a job that needs neither dagflow nor pyarrow in them."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from dagflow.spark.connection.failures import place_of_failure, unfit_worker
+from dagflow.spark.connection.links import Link, is_of_connect
+from dagflow.spark.executors import look
+from dagflow.spark.executors.needs import Needs
+from dagflow.spark.executors.problems import Facts, Problem, facts_of, problems_of, python_remedy
+
+
+@attrs.frozen
+class Found:
+    """The result of a probe: the facts about each executor that has answered, and all problems."""
+
+    facts: tuple[Facts, ...]
+    problems: tuple[Problem, ...]
+
+
+def probe(link: Link, slots: int, needs: Needs) -> Found:
+    """Look from every slot, so on every executor that is there now. Raises what Spark raises, but for a Python that is unfit."""
+    wanted = needs.as_json()
+    asked = time.time()
+    try:
+        with _by_value():
+            column = _function(link.spark, wanted)
+            rows = link.spark.range(0, slots, 1, slots).select(column("id").alias("facts")).collect()
+    except Exception as error:
+        if problem := unfit_problem(str(error), needs):
+            return Found((), (problem,))
+        raise
+    answered = time.time()
+    facts = [facts_of(json.loads(row[0])) for row in rows]
+    problems = dict.fromkeys(problem for each in facts for problem in problems_of(needs, each, asked, answered))
+    return Found(tuple({each.place: each for each in facts}.values()), tuple(problems))
+
+
+def unfit_problem(text: str, needs: Needs) -> Problem | None:
+    """Return the problem of a Python that could not run a task at all, if that is what the text of an exception says."""
+    reason = unfit_worker(text)
+    if reason is None:
+        return None
+    return Problem(place_of_failure(text) or "an executor", f"the Python of the tasks: {reason}", python_remedy(needs.python))
+
+
+def _function(spark: Any, wanted: str) -> Any:
+    from pyspark.sql.types import StringType
+
+    functions: Any = importlib.import_module(f"pyspark.sql{'.connect' if is_of_connect(spark) else ''}.functions")
+    function = look.look
+    return functions.udf(lambda _: function(wanted), StringType(), useArrow=False)  # needs no pyarrow there
+
+
+@contextlib.contextmanager
+def _by_value() -> Iterator[None]:
+    """Let pyspark take the functions of `look` along, instead of their names."""
+    cloudpickle: Any = importlib.import_module("pyspark.cloudpickle")
+    cloudpickle.register_pickle_by_value(look)
+    try:
+        yield
+    finally:
+        cloudpickle.unregister_pickle_by_value(look)
