@@ -1,4 +1,4 @@
-"""Servers that speak S3, each a process of its own on a free port of this machine."""
+"""Servers of object stores, each a process of its own on a free port of this machine."""
 
 from __future__ import annotations
 
@@ -67,6 +67,30 @@ def seaweedfs(weed: str, folder: Path) -> Iterator[str]:
             yield endpoint
         finally:
             process.kill()
+
+
+@contextlib.contextmanager
+def azurite(program: str, folder: Path) -> Iterator[str]:
+    """Azurite by its program, with its blobs in a folder. Yields its endpoint."""
+    (port,) = _free_ports(1)
+    options = ["--silent", "--disableTelemetry", "--skipApiVersionCheck"]  # clients are newer than it is
+    command = [program, *options, "--location", str(folder), "--blobHost", "127.0.0.1", "--blobPort", str(port)]
+    with open(folder / "log", "wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
+        try:
+            while not _listens(port):
+                assert process.poll() is None, (folder / "log").read_text()
+                time.sleep(0.1)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.kill()
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
 
 
 def _is_up(endpoint: str) -> bool:
