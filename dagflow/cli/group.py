@@ -21,6 +21,7 @@ SECTIONS = {
         "graph": "Draw the operators and streams of an application.",
         "peek": "Show the records that flow through a port.",
         "config": "Show every setting, with its value and where that comes from.",
+        "package": "Make an archive of the libraries that an application needs.",
     },
     "datasets": {
         "show": "Show the first rows of a dataset.",

@@ -45,6 +45,18 @@ class RunSettings:
     slots_timeout: Seconds = attrs.field(default=300.0, validator=positive)
     """longest wait for the first free slot of a cluster"""
 
+    package: bool = False
+    """on a cluster: send the libraries that the application needs along, for executors that have nothing but Python and Spark"""
+
+    package_lock: str | None = attrs.field(default=None, validator=not_empty)
+    """lock file of the package's libraries (exact versions: requirements.txt, pylock.toml, uv.lock); none: those installed"""
+
+    package_with: tuple[str, ...] = ()
+    """further installed libraries for the package: those that no import statement of the application names"""
+
+    package_folder: str | None = attrs.field(default=None, validator=not_empty)
+    """folder that all machines see, as over NFS, for packages: each machine unpacks one once; none: Spark sends it each time"""
+
     run_folder: str | None = None
     """folder of plans, decisions and reports; driver and tasks must both see it; none: _dagflow in the output"""
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from dagflow.diagnosis.check import Check
 from dagflow.render.words import size
-from dagflow.spark.jvm.cache import lasting
+from dagflow.storage.local.cache import lasting
 
 LOW_DISK, NO_DISK = 1 << 30, 100 << 20
 """Free bytes below which a folder gets a warning, or is a problem."""

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from dagflow.model.errors.dag import *
     from dagflow.model.errors.partitioning import *
     from dagflow.model.errors.running import *
+    from dagflow.packaging.errors import *
     from dagflow.page.errors import *
     from dagflow.planning.errors import *
     from dagflow.ranges.errors import *
@@ -78,6 +79,7 @@ MODULES = (
     "dagflow.ranges.errors",
     "dagflow.state.errors",
     "dagflow.launching.errors",
+    "dagflow.packaging.errors",
     "dagflow.lineage.errors",
     "dagflow.page.errors",
     "dagflow.spark.errors",

@@ -9,10 +9,11 @@ import time
 import uuid
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from dagflow.config.errors import ConflictingSettings
 from dagflow.errors import DagflowError
 from dagflow.launching.build import LoadedApplication, build
 from dagflow.launching.event_log import log_event
@@ -39,6 +40,11 @@ from dagflow.runtime.windows.loop import WindowLoop, run_through
 from dagflow.runtime.windows.retry import POLL
 from dagflow.storage import FolderLock, Holder, local_path, probe
 from dagflow.telemetry.wanted import is_wanted
+
+if TYPE_CHECKING:
+    from dagflow.packaging.package import Package
+
+_PYTHONS = ("spark.pyspark.python", "spark.sql.execution.pyspark.python")
 
 
 def launch(
@@ -342,8 +348,11 @@ def _taken_over(holder: Holder) -> str:
     )
 
 
-def make_runner(built: LoadedApplication, plan: Plan, ahead: Any = None) -> Runner:
-    """Make the runner that the settings name. Spark is imported only here. `ahead`: a JVM that is starting already."""
+def make_runner(built: LoadedApplication, plan: Plan, ahead: Any = None, package: Package | None = None) -> Runner:
+    """Make the runner that the settings name. Spark is imported only here.
+
+    `ahead`: a JVM that is starting already. `package`: what `packaged` returns, where that has been called.
+    """
     run = built.run
     if run.runner == "local":
         return local_runner(run.slots or 1)
@@ -351,6 +360,7 @@ def make_runner(built: LoadedApplication, plan: Plan, ahead: Any = None) -> Runn
 
     # by name: this package does not import the layers above it, they are plugged in
     spark: Any = importlib.import_module("dagflow.spark.runner")
+    package = package or packaged(built, plan)
     runner: Runner = spark.SparkRunner(
         master=run.master,
         remote=run.remote,
@@ -359,6 +369,7 @@ def make_runner(built: LoadedApplication, plan: Plan, ahead: Any = None) -> Runn
         jvm=driver_jvm(built, plan),
         ahead=ahead,
         needs=functools.partial(executor_needs, built, plan),
+        archive=None if package is None else spark.PythonArchive(str(package.archive), package.folder, package.launcher),
     )
     return runner
 
@@ -369,6 +380,41 @@ def executor_needs(built: LoadedApplication, plan: Plan) -> Any:
 
     return importlib.import_module("dagflow.spark.executors.application").needs_of(
         plan, built.run.run_folder, built.run.lock_lease
+    )
+
+
+def packaged(built: LoadedApplication, plan: Plan) -> Package | None:
+    """Return the package for a launch; None if none is wanted, or if tasks run in this machine's own Python.
+
+    Raises ConflictingSettings, and what `make_package` does.
+    """
+    run = built.run
+    if not run.package or run.runner != "spark":
+        return None
+    import importlib
+
+    session: Any = importlib.import_module("dagflow.spark.connection.session")
+    links: Any = importlib.import_module("dagflow.spark.connection.links")
+    if links.is_local(session.address_of(run.master, run.remote, built.spark).value):
+        return None
+    if given := [f"{key} = {built.spark[key]}" for key in _PYTHONS if key in built.spark]:
+        raise ConflictingSettings(reason="a package brings its own Python", given=("package = true", *given))
+    return make_package(built, plan)
+
+
+def make_package(built: LoadedApplication, plan: Plan) -> Package:
+    """Return the package of an application. Raises LockUnusable, LibraryUnknown, InstallerMissing, PackageNotMade."""
+    from dagflow.packaging.package import package_of  # only here: other launches need not load it
+
+    folders = Folders.of(plan, built.run.run_folder)
+    return package_of(
+        built.application.name,
+        built.application.populate_dag,
+        [node.operator for node in plan.dag.nodes.values()],
+        lock=built.run.package_lock,
+        extra=built.run.package_with,
+        shared=built.run.package_folder,
+        texts=[*folders.outputs, *filter(None, [folders.run_folder])],
     )
 
 

@@ -18,6 +18,7 @@ from dagflow.runtime.runner import TasksDied
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.program import Job
 from dagflow.spark.connection.ahead import JvmAhead
+from dagflow.spark.connection.archives import PYTHON_OF_QUERIES, PythonArchive
 from dagflow.spark.connection.failures import dead_partition, failure
 from dagflow.spark.connection.links import ClassicLink, Link, is_local
 from dagflow.spark.connection.session import address_of, connect, forget
@@ -51,6 +52,7 @@ class SparkRunner:
         jvm: what a JVM that this runner starts for a local master is needed for.
         ahead: a JVM that is starting already, and that the first session may take.
         needs: returns what the application needs of executors.
+        archive: the Python of tasks, for executors that do not have one with dagflow.
     """
 
     name = "spark"
@@ -67,6 +69,7 @@ class SparkRunner:
         jvm: DriverJvm | None = None,
         ahead: JvmAhead | None = None,
         needs: Callable[[], Needs] = Needs,
+        archive: PythonArchive | None = None,
     ) -> None:
         self._wanted = {"master": master, "remote": remote, "conf": conf or {}, "session": session}
         self._slots_timeout = slots_timeout
@@ -74,6 +77,7 @@ class SparkRunner:
         self._ahead = ahead
         self._needs = needs
         self._needed: Needs | None = None
+        self._archive = archive
         self._link: Link | None = None
         self._ours = False
         self._slots = 1
@@ -139,8 +143,10 @@ class SparkRunner:
         Raises JavaMissing, ConnectMissing, ClusterUnreachable, SessionElsewhere, SettingFixed, NoFreeSlots, ExecutorsUnfit.
         """
         self._opened = application, run_folder
-        self._link, self._ours = connect(application, jvm=self._jvm, ahead=self._ahead, **self._wanted)
+        self._link, self._ours = connect(application, jvm=self._jvm, ahead=self._ahead, archive=self._archive, **self._wanted)
         self._unpin()
+        if self._archive is not None:
+            self._pin(self._link.spark, {PYTHON_OF_QUERIES: self._archive.python})
         doing = f"{application}: looking for executors"
         try:
             with self._link.labelled(self._group, doing):

@@ -80,14 +80,14 @@ def standalone(folder: Path, workers: int = 2, hosts: tuple[str, ...] = ()) -> I
 
 
 @contextlib.contextmanager
-def worker(folder: Path, master: str, host: str = "127.0.0.1", hidden: Path | None = None) -> Iterator[Path]:
+def worker(folder: Path, master: str, host: str = "127.0.0.1", hidden: Path | None = None, **more: str) -> Iterator[Path]:
     """A worker of one core; yields its log. What is `hidden` is another, empty folder for its executors (needs root)."""
     spark_class, log = str(SPARK_HOME / "bin" / "spark-class"), folder.with_suffix(".log")
     work = ("-d", str(folder), "--cores", "1", "--memory", "2g", "--host", host, "--webui-port", "0")
     command = [spark_class, "org.apache.spark.deploy.worker.Worker", *work, master]
     if hidden is not None:
         command = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', str(hidden), *command]
-    with process(log, *command, SPARK_DAEMON_MEMORY="256m", SPARK_LOCAL_IP=host):
+    with process(log, *command, **{"SPARK_DAEMON_MEMORY": "256m", "SPARK_LOCAL_IP": host, **more}):
         yield log
 
 
@@ -100,7 +100,7 @@ def registered(*logs: Path) -> None:
 
 
 @contextlib.contextmanager
-def connect_server(folder: Path, *conf: str) -> Iterator[Server]:
+def connect_server(folder: Path, *conf: str, **more: str) -> Iterator[Server]:
     """A Spark Connect server on two slots."""
     folder.mkdir(parents=True, exist_ok=True)
     port, ui, log = free_port(), free_port(), folder / "connect.log"
@@ -117,6 +117,6 @@ def connect_server(folder: Path, *conf: str) -> Iterator[Server]:
     for one in settings:
         command += ["--conf", one]
     command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
-    with process(log, *command, PYSPARK_PYTHON=sys.executable) as running:
+    with process(log, *command, **{"PYSPARK_PYTHON": sys.executable, **more}) as running:
         listening(port, running, log)
         yield Server(f"sc://127.0.0.1:{port}", running.pid, f"http://127.0.0.1:{ui}")

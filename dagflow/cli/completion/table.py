@@ -84,7 +84,7 @@ def _values(parameter: Any) -> dict[str, Any]:
 
 def _file() -> Path | None:
     """Return the file in the cache folder, by a hash of the commands' sizes and times."""
-    from dagflow.spark.jvm.cache import lasting
+    from dagflow.storage.local.cache import lasting
 
     folder = lasting(os.environ)
     if folder is None:

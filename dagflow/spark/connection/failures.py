@@ -12,6 +12,7 @@ from dagflow.spark.errors import SparkLost
 _NEEDED = "dagflow|operators|pyspark|pyarrow|attrs?|cloudpickle"  # by what comes before the user's program is even unpacked
 _UNFIT = re.compile(rf"ModuleNotFoundError: No module named '((?:{_NEEDED})(?:\.[\w.]+)?)'")
 _VERSIONS = re.compile(r"\[PYTHON_VERSION_MISMATCH\] ([^\n]+)")
+_NO_PACKAGE = re.compile(r"^\s*dagflow-package: ([^\n]+)", re.MULTILINE)  # of the launcher, which stands in for Python
 _NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)"[^\n]*')
 
 
@@ -34,6 +35,16 @@ def unfit_worker(text: str) -> str | None:
     if found := _NO_PROGRAM.search(text):
         return f"there is no program {found[1]}"
     return None
+
+
+def unfit_for_package(text: str) -> str | None:
+    r"""Return the reason why an executor cannot run a package, when that is what an exception's text says.
+
+    >>> unfit_for_package("Error from python worker:\n  dagflow-package: app needs Python 3.11, and node7 has none")
+    'app needs Python 3.11, and node7 has none'
+    """
+    found = _NO_PACKAGE.search(text)
+    return found[1].strip() if found else None
 
 
 def place_of_failure(text: str) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 from dagflow.spark import daemon
 from dagflow.spark.connection.address import Address, Given, address, checked, outside_settings
 from dagflow.spark.connection.ahead import JvmAhead
+from dagflow.spark.connection.archives import PythonArchive
 from dagflow.spark.connection.failures import first_line
 from dagflow.spark.connection.links import ClassicLink, ConnectLink, Link, is_local, is_of_connect
 from dagflow.spark.connection.not_started import not_started
@@ -36,12 +37,13 @@ def connect(
     session: Any = None,
     jvm: DriverJvm | None = None,
     ahead: JvmAhead | None = None,
+    archive: PythonArchive | None = None,
 ) -> tuple[Link, bool]:
     """A session with its adapter, and whether it is ours to stop.
 
     `session` is used as it is, and so is an active one where no remote is given: only what `conf` names is set. Without either,
     Spark runs where `dagflow.spark.connection.address` says; `jvm` says what a JVM started for a local master is needed for;
-    `ahead` is one that may do.
+    `ahead` is one that may do; `archive` goes to the executors.
 
     Raises JavaMissing, JavaUnsuitable, ConnectMissing, ClusterUnreachable, SessionElsewhere, SettingFixed, SparkLost.
     """
@@ -53,13 +55,19 @@ def connect(
         if master is not None and master != link.address:
             raise SessionElsewhere(active=link.address, wanted=master)
         adapt(link, conf)
+        if archive is not None:
+            archive.send(link)
         return link, False
     outside = outside_settings()
     wanted = checked(address(master, remote, conf, outside))
     if wanted.kind == "remote":
         link = _connect(application, wanted.value, conf, outside)
         adapt(link, conf)
+        if archive is not None:
+            archive.send(link)
         return link, True
+    if archive is not None:
+        conf |= archive.settings(conf, outside)
     return ClassicLink(_start(application, wanted.value, conf, outside, jvm or DriverJvm(), ahead)), True
 
 

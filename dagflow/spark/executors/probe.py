@@ -11,11 +11,11 @@ from typing import Any
 
 import attrs
 
-from dagflow.spark.connection.failures import place_of_failure, unfit_worker
+from dagflow.spark.connection.failures import place_of_failure, unfit_for_package, unfit_worker
 from dagflow.spark.connection.links import Link, is_of_connect
 from dagflow.spark.executors import look
 from dagflow.spark.executors.needs import Needs
-from dagflow.spark.executors.problems import Facts, Problem, facts_of, problems_of, python_remedy
+from dagflow.spark.executors.problems import Facts, Problem, facts_of, package_remedy, problems_of, python_remedy
 
 
 @attrs.frozen
@@ -46,10 +46,13 @@ def probe(link: Link, slots: int, needs: Needs) -> Found:
 
 def unfit_problem(text: str, needs: Needs) -> Problem | None:
     """Return the problem of a Python that could not run a task at all, if that is what the text of an exception says."""
+    place = place_of_failure(text) or "an executor"
+    if reason := unfit_for_package(text):
+        return Problem(place, f"the package: {reason}", package_remedy(needs.python))
     reason = unfit_worker(text)
     if reason is None:
         return None
-    return Problem(place_of_failure(text) or "an executor", f"the Python of the tasks: {reason}", python_remedy(needs.python))
+    return Problem(place, f"the Python of the tasks: {reason}", python_remedy(needs.python))
 
 
 def _function(spark: Any, wanted: str) -> Any:

@@ -83,6 +83,15 @@ def python_remedy(version: str) -> str:
     return f"install Python {minor} and dagflow on every host, and name it: export PYSPARK_PYTHON=/path/to/python{minor}"
 
 
+def package_remedy(version: str) -> str:
+    """Return the remedy for an executor on which a package cannot find its Python, or be unpacked."""
+    minor = ".".join(version.split(".")[:2])
+    return (
+        f"install Python {minor} on every host; where it is not on PATH, name it: "
+        f"-D spark.executorEnv.DAGFLOW_PYTHON=/path/to/python{minor}"
+    )
+
+
 def _folder_remedy(folder: str, reason: str) -> str:
     if folder.startswith("input"):
         return "put the input on storage that all machines share, and that the user of the executors may read"

@@ -17,9 +17,9 @@ from pathlib import Path
 import attrs
 from blake3 import blake3
 
-from dagflow.spark.jvm.cache import lasting
 from dagflow.spark.jvm.java import Java, read_release
 from dagflow.spark.jvm.java_stand_in import CLASS_PATH_FILE, LAUNCHER_CLASS_PATH, REAL_HOME
+from dagflow.storage.local.cache import lasting
 
 FORMAT = 1
 PREFIX = "classes-"

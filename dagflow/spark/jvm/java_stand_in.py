@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dagflow.spark.errors import JavaNotRunnable
-from dagflow.spark.jvm.cache import places
+from dagflow.storage.local.cache import places
 
 REAL_HOME = "DAGFLOW_STANDS_FOR"
 """The name in a stand-in's `release` file that tells the home of the real Java."""

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dagflow.spark.errors import ArchiveNotMade
-from dagflow.spark.jvm.cache import cache_folder
 from dagflow.spark.jvm.class_archive import (
     ARCHIVE,
     CHECKSUM,
@@ -29,6 +28,7 @@ from dagflow.spark.jvm.class_archive import (
 from dagflow.spark.jvm.java import Java, find_java
 from dagflow.spark.jvm.java_stand_in import CLASS_PATH, CLASS_PATH_FILE
 from dagflow.spark.jvm.options import QUICK, SILENT
+from dagflow.storage.local.cache import cache_folder
 
 UNUSED = 30 * 86400.0  # seconds after which the archive of another Java or Spark is removed
 AGAIN = 86400.0  # seconds after which the background tries again what has failed

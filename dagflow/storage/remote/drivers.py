@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from dagflow.errors import DagflowError
@@ -23,7 +23,23 @@ _UNREACHABLE = frozenset(
     {"EndpointConnectionError", "ConnectTimeoutError", "ClientConnectorError", "ClientConnectorDNSError", "gaierror"}
 )
 _REFUSED_KEYS = frozenset({"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken"})
+_BESIDE_FSSPEC = {"http": ("aiohttp",), "https": ("aiohttp",)}  # libraries that its own modules import
 _PLAIN = (FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError)
+
+
+def driver_modules(urls: Iterable[str]) -> set[str]:
+    """Return the modules that fsspec loads for URLs. Paths have none.
+
+    >>> sorted(driver_modules(["s3://logs/a", "/tmp/out", "https://example.org/x.csv"]))
+    ['aiohttp', 's3fs']
+    """
+    from fsspec.registry import known_implementations
+
+    names: set[str] = set()
+    for scheme in {url.partition("://")[0].rpartition("::")[2] for url in urls if "://" in url}:
+        names |= set(_BESIDE_FSSPEC.get(scheme, ()))
+        names |= {known_implementations.get(scheme, {}).get("class", "").partition(".")[0]}
+    return names - {"", "fsspec"}
 
 
 @contextmanager

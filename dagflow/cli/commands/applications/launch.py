@@ -23,7 +23,7 @@ from dagflow.cli.stopping import Stopping
 from dagflow.cli.streams import OutputClosed, discard_output
 from dagflow.errors import DagflowError
 from dagflow.launching.build import LoadedApplication
-from dagflow.launching.launch import local_runner, make_runner, start
+from dagflow.launching.launch import local_runner, make_runner, packaged, start
 from dagflow.launching.run import Run
 from dagflow.launching.sinks import destinations
 from dagflow.local.boot import ServerProcess, boot, boot_as_fork
@@ -83,12 +83,18 @@ def _launched(
     local = built.run.runner == "local"
     slots = built.run.slots or available_cores()
     stopping = Stopping(interrupts=local, quiet=state.json_progress)
-    runner = local_runner(slots, server) if local else make_runner(built, plan, ahead)
+    package = None if local else packaged(built, plan)
+    runner = local_runner(slots, server) if local else make_runner(built, plan, ahead, package)
     loaded = time.monotonic() - state.began
     last = LastFigures()
     run = stopping.run = start(built, runner, subscribers=(stopping,), watchers=(progress, last))
     with stopping:
-        error = _run(run, progress, what_runs_where(built, plan, slots), here=local)
+        first_line = what_runs_where(built, plan, slots)
+        if package is not None:
+            from dagflow.cli.commands.applications.package import summary  # other launches need not load it
+
+            first_line += f"; package {summary(package)}"
+        error = _run(run, progress, first_line, here=local)
     phases = {"application": round(loaded, 3), **run.report.timings}
     run.report.timings = {**phases, "end": round(max(0.0, time.monotonic() - state.began - sum(phases.values())), 3)}
     if isinstance(error, (OutputClosed, OutputLost)):  # an operator prints records

@@ -1,4 +1,4 @@
-"""The private cache folder of a user: stand-ins for Javas and class archives lie there."""
+"""The private cache folder of a user: stand-ins for Javas, class archives and packages lie there."""
 
 from __future__ import annotations
 
