@@ -78,14 +78,14 @@ def cases(folder: Path, servers: str, count: int, runner: str, quix: str | None,
         )
     if "publishing" in only:
         source, topics = folder / "lines.txt", NewTopics(servers)
-        write_lines(source, count // 5)
+        write_lines(source, count // 2)
         contestants = [
-            Contestant(BARE, partial(topics.timed, partial(peers.publish, source)), topics.content, size=count // 5 * SIZE),
+            Contestant(BARE, partial(topics.timed, partial(peers.publish, source)), topics.content, size=count // 2 * SIZE),
             Contestant(
-                ONE, partial(topics.timed, partial(ours.published, source, runner=runner)), topics.content, size=count // 5 * SIZE
+                ONE, partial(topics.timed, partial(ours.published, source, runner=runner)), topics.content, size=count // 2 * SIZE
             ),
         ]
-        yield Case("publishing", f"{count // 5:,} lines of {SIZE} bytes to a topic of {PARTITIONS} partitions", contestants)
+        yield Case("publishing", f"{count // 2:,} lines of {SIZE} bytes to a topic of {PARTITIONS} partitions", contestants)
     if "latency" in only:
         create_topic(servers, "latency")
         messages, pause = (20, 0.3) if count > 100_000 else (3, 0.1)
