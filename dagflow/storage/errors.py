@@ -414,6 +414,11 @@ class CredentialsMissing(StorageError):
         return f"the credentials are missing or were rejected ({self.reason})"
 
     def advice(self) -> str:
+        scheme = self.path.partition("://")[0]
+        if scheme in ("abfs", "abfss", "az"):
+            return "Azure takes them from AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY."
+        if scheme in ("gs", "gcs"):
+            return "Google takes them from the file that GOOGLE_APPLICATION_CREDENTIALS names, or from the machine's role."
         return "S3 takes them from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, from ~/.aws, or from the machine's role."
 
 

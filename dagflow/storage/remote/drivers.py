@@ -20,9 +20,22 @@ _CREDENTIALS = frozenset(
     }
 )
 _UNREACHABLE = frozenset(
-    {"EndpointConnectionError", "ConnectTimeoutError", "ClientConnectorError", "ClientConnectorDNSError", "gaierror"}
+    {
+        "EndpointConnectionError",
+        "ConnectTimeoutError",
+        "ClientConnectorError",
+        "ClientConnectorDNSError",
+        "gaierror",
+        "ServiceRequestError",  # of Azure
+    }
 )
-_REFUSED_KEYS = frozenset({"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken"})
+_REFUSED_KEYS = frozenset(
+    {
+        *("InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken"),  # of S3
+        *("AuthenticationFailed", "AuthorizationFailure", "InvalidAuthenticationInfo", "NoAuthenticationInformation"),  # of Azure
+    }
+)
+_NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound"})
 _BESIDE_FSSPEC = {"http": ("aiohttp",), "https": ("aiohttp",)}  # libraries that its own modules import
 _PLAIN = (FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError)
 
@@ -61,8 +74,8 @@ def explain(error: Exception, path: str, doing: str) -> StorageError | None:
     chain = _chain(error)
     names = {type(each).__name__ for each in chain}
     codes = {code for each in chain if (code := code_of(each)) is not None}
-    reason = str(chain[-1]) or type(chain[-1]).__name__
-    if "NoSuchBucket" in codes:
+    reason = str(chain[-1]).partition("\n")[0] or type(chain[-1]).__name__
+    if codes & _NO_BUCKET:
         return BucketMissing(path=path, doing=doing, reason=reason)
     if names & _CREDENTIALS or codes & _REFUSED_KEYS:
         return CredentialsMissing(path=path, doing=doing, reason=reason)
@@ -77,10 +90,10 @@ def explain(error: Exception, path: str, doing: str) -> StorageError | None:
 
 
 def code_of(error: BaseException) -> str | None:
-    """Return the code in an object store's answer, as botocore keeps it."""
+    """Return the code in an object store's answer, as botocore or the client of Azure keeps it."""
     response = getattr(error, "response", None)
-    code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None
-    return None if code is None else str(code)
+    code = response.get("Error", {}).get("Code") if isinstance(response, dict) else getattr(error, "error_code", None)
+    return None if code is None else str(getattr(code, "value", code))
 
 
 def _chain(error: BaseException) -> list[BaseException]:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from dagflow.errors.packages import PackageMissing
 from dagflow.errors.wording import suggest
-from dagflow.storage.errors import FolderPage, UnknownScheme
+from dagflow.storage.errors import CredentialsMissing, FolderPage, UnknownScheme
 from dagflow.storage.files import BinaryReader, BinaryWriter, FileStatus
 from dagflow.storage.remote import s3
 from dagflow.storage.remote.drivers import driver_errors
@@ -64,9 +64,14 @@ class FsspecFileSystem:
         from fsspec.core import url_to_fs
 
         _, separator, rest = path.partition("://")
-        found: tuple[Any, str] = url_to_fs(
-            f"{self.scheme}://{rest if separator else path}", **(s3.OPTIONS if self.scheme in s3.SCHEMES else {})
-        )
+        try:
+            found: tuple[Any, str] = url_to_fs(
+                f"{self.scheme}://{rest if separator else path}", **(s3.OPTIONS if self.scheme in s3.SCHEMES else {})
+            )
+        except ValueError as error:
+            if "credentials" not in str(error):
+                raise
+            raise CredentialsMissing(path=path, doing="connecting to the store", reason=str(error)) from error
         return found
 
     def status(self, path: str) -> FileStatus:

@@ -27,6 +27,14 @@ class ClientError(Exception):
         self.response = {"Error": {"Code": code}}
 
 
+class HttpResponseError(Exception):
+    """As Azure's."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(f"It says {code}.\nRequestId: 1")
+        self.error_code = code
+
+
 class EndpointConnectionError(Exception):
     pass
 
@@ -49,6 +57,9 @@ def caused(error: Exception, cause: Exception) -> Exception:
         (NoCredentialsError("none"), CredentialsMissing),
         (caused(PermissionError("x"), ClientError("InvalidAccessKeyId")), CredentialsMissing),
         (caused(FileNotFoundError("x"), ClientError("NoSuchBucket")), BucketMissing),
+        (caused(PermissionError("x"), HttpResponseError("AuthorizationFailure")), CredentialsMissing),
+        (HttpResponseError("ContainerNotFound"), BucketMissing),
+        (caused(FileNotFoundError("x"), HttpResponseError("BlobNotFound")), FileNotFoundError),
         (FileNotFoundError("x"), FileNotFoundError),
         (caused(FileNotFoundError("x"), ClientError("NoSuchKey")), FileNotFoundError),
         (KeyError("a mistake in code"), KeyError),
@@ -59,6 +70,7 @@ def test_what_a_driver_raises_is_told_by_its_cause(error: Exception, told: type[
         raise error
     if told is StorageUnreachable:
         assert is_transient(caught.value)
+    assert "RequestId" not in str(caught.value)
     assert getattr(caught.value, "exit_code", 3) == 3
 
 

@@ -71,6 +71,9 @@ def direct(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> str:
     endpoint = f"http://{bucket.proxy.server}"
     monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
     monkeypatch.setenv("AWS_ALLOW_HTTP", "true")  # deltalake refuses it otherwise
+    monkeypatch.setenv(
+        "AWS_REQUEST_CHECKSUM_CALCULATION", "when_required"
+    )  # SeaweedFS refuses checksums behind the parts of uploads
     S3FileSystem.clear_instance_cache()
     return endpoint
 
