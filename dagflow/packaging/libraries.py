@@ -140,8 +140,12 @@ def _top_levels(distribution: Distribution) -> set[str]:
     text = distribution.read_text("top_level.txt")
     if text:
         return set(text.split())
-    parts = [file.parts for file in distribution.files or ()]
-    return {each[0].partition(".")[0] for each in parts if len(each) > 1 or each[0].endswith((".py", ".so", ".pyd"))}
+    names: set[str] = set()
+    for file in distribution.files or ():
+        top, _, below = file.as_posix().partition("/")
+        if below or top.endswith((".py", ".so", ".pyd")):
+            names.add(top.partition(".")[0])
+    return names
 
 
 def _files(distribution: Distribution) -> dict[str, Path]:
