@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -34,6 +34,16 @@ class SettingsMapping(Mapping[str, Any]):
         if key not in self._items:
             raise MissingSetting(key=key)
         return self._items[key]
+
+    if not TYPE_CHECKING:  # checkers report attributes that do not exist
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise AttributeError(
+                f"conf.{name}: the application has no class of its settings. Annotate populate_dag(dag, conf: Settings) with one "
+                f'that has the field {name}, or write conf["{name}"]'
+            )
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._items)

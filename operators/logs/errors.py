@@ -71,10 +71,10 @@ class TopicMissing(ConfigError):
     known: tuple[str, ...] = ()
 
     def message(self) -> str:
-        there = f"it has {', '.join(self.known)}" if self.known else "it shows none to this client"
+        there = f" (of those that are chosen, there are {', '.join(self.known)})" if self.known else ""
         return (
             f"operator {self.operator!r}: {self.log} has no topic {self.topic!r}\n"
-            f"  help: name another one ({there}), or create it;\n"
+            f"  help: correct the name{there}, or create it, or let this client see it;\n"
             f"        a continuous run waits for it with {definition(self.operator, 'wait', 'true')}"
         )
 

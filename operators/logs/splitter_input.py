@@ -69,7 +69,7 @@ def start_problem(start: Any) -> str | None:
         return None
     return (
         f"start is {start!r}, and must be earliest, latest, a time such as 2026-01-31T12:00Z or in microseconds since the epoch, "
-        'or offsets: {"events[0]": 17}'
+        'or offsets: {"events[0]": 17}, in TOML and with -D {"events[0]" = 17}'
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pathlib
 import subprocess
 import sys
@@ -243,6 +244,9 @@ def test_without_a_class_conf_is_a_mapping() -> None:
     with pytest.raises(MissingSetting, match="the setting `inptu` is missing"):
         conf["inptu"]
     assert conf.get("inptu") is None
+    with pytest.raises(AttributeError, match=r'conf\.a: the application has no class of its settings.* or write conf\["a"\]'):
+        _ = conf.a
+    assert copy.deepcopy(conf)["a"] == "2"
     assert "hunter2" not in repr(conf)
     with pytest.raises(BadValue):
         build_settings(None, read_layers(definitions=["x=[a"]))

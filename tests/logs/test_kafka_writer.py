@@ -96,6 +96,12 @@ def test_windows_are_published_in_order(mock_cluster: MockCluster, topic: str, t
     assert "earlier run" in warning
 
 
+def test_a_topic_that_is_missing_is_not_created(mock_cluster: MockCluster, name: str) -> None:
+    with pytest.raises(LogNotWritable, match="there is no such topic"):
+        writer(mock_cluster.bootstrap, name).check_store(SinkLaunch(name="shop", sink="sink"))
+    assert name not in Consumer({"bootstrap.servers": mock_cluster.bootstrap, "group.id": "a"}).list_topics(timeout=30).topics
+
+
 def test_keys_go_where_kafkas_own_clients_send_them(mock_cluster: MockCluster, topic: str, tmp_path: Path) -> None:
     keys = [f"key {number}" * (number % 3 + 1) for number in range(50)]
     kept = writer(mock_cluster.bootstrap, topic, key="value")

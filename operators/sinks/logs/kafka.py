@@ -223,7 +223,8 @@ class OpenTopic:
         )
 
     def _partitions(self) -> int:
-        described = self.clients.admin().list_topics(self.topic.topic, timeout=self.topic.timeout).topics.get(self.topic.topic)
+        # All topics: a request that names one creates it, where the brokers create topics by themselves.
+        described = self.clients.admin().list_topics(timeout=self.topic.timeout).topics.get(self.topic.topic)
         if described is None:
             raise self._not_writable("there is no such topic", _NO_TOPIC)
         if described.error is not None:
