@@ -15,6 +15,7 @@ from click.shell_completion import CompletionItem
 SECTIONS = {
     "applications": {
         "launch": "Run an application, on Spark or in this process.",
+        "submit": "Show what a cluster needs to run an application, or run that.",
         "dev": "Run an application again whenever its code changes.",
         "validate": "Report everything that is wrong with an application. Nothing runs.",
         "plan": "Show where each operator will run, and what is fused.",

@@ -8,5 +8,6 @@ Read in this order:
 4. `launch` and `run`: start it, wait for it, stop it; `timings`: where the seconds went; `event_log`: its events as log records.
 5. `record`: the settings of a launch as the run folder keeps them, for `trace` and `verify --replay`.
 6. `development`: runs an application again whenever its code changes, for `dagflow dev`.
-7. `errors`: the errors of these steps.
+7. `platforms`: what other platforms need to run an application, for `dagflow submit`.
+8. `errors`: the errors of these steps.
 """

@@ -133,3 +133,47 @@ class DevelopmentWouldReplace(ConfigError):
             f"{self.output} has results of an earlier run, which `dagflow dev` would replace after the first change of the code\n"
             "  help: give another output, or --fresh to replace them"
         )
+
+
+@error
+class SecretInSubmission(ConfigError):
+    """A setting that sounds like a secret would be readable in a command line or a manifest."""
+
+    setting: str
+    code: ClassVar[str] = "DF278"
+    example = {"setting": "spark.hadoop.fs.s3a.secret.key"}
+
+    def message(self) -> str:
+        return (
+            f"{self.setting} holds a secret, which all who see the command line or the manifest could read\n"
+            "  help: leave it out, put it into a variable of the driver's environment, and on Kubernetes into a Secret: --secret NAME"
+        )
+
+
+@error
+class ModeUnsupported(ConfigError):
+    """A platform does not run drivers in this mode."""
+
+    platform: str
+    mode: str
+    reason: str
+    code: ClassVar[str] = "DF279"
+    example = {"platform": "standalone", "mode": "cluster", "reason": "Spark does not run Python drivers on standalone workers"}
+
+    def message(self) -> str:
+        return f"{self.platform} has no deploy mode {self.mode}: {self.reason}\n  help: --deploy-mode client"
+
+
+@error
+class SubmissionIncomplete(ConfigError):
+    """A submission lacks what its platform needs."""
+
+    platform: str
+    missing: str
+    code: ClassVar[str] = "DF277"
+    example = {"platform": "kubernetes", "missing": "--image IMAGE"}
+
+    def message(self) -> str:
+        return (
+            f"{self.platform} needs {self.missing}\n  help: add it, and see the command line or the manifest without --yes first"
+        )

@@ -82,7 +82,7 @@ def test_version(dagflow: Dagflow) -> None:
     ("arguments", "words"),
     [
         (["lanch"], "There is no command 'lanch'. Did you mean 'launch'?"),
-        (["frobnicate"], "There is no command 'frobnicate'. Commands: launch, dev, validate"),
+        (["frobnicate"], "There is no command 'frobnicate'. Commands: launch, submit, dev, validate"),
         (["launch"], "Missing argument 'APP'"),
         (["launch", LINE_FILTER, "--runer", "local"], "--runner"),
         (["plan", LINE_FILTER, "--step", "stage"], "stage"),

@@ -1,0 +1,108 @@
+"""`dagflow submit APP --to PLATFORM`: show what a platform needs to run an application, and run that with --yes."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import click
+
+from dagflow.cli.app_arguments import AppArguments, app_command
+from dagflow.cli.prepare import planned
+from dagflow.launching.build import LoadedApplication
+from dagflow.launching.errors import ModeUnsupported, SubmissionIncomplete
+from dagflow.launching.platforms import kubernetes, spark_submit
+from dagflow.launching.platforms.submission import Submission
+
+PLATFORMS = ("standalone", "yarn", "kubernetes", "connect")
+_OF_PLATFORM = ("master", "remote")
+
+
+@app_command(
+    "submit",
+    help="Show what a platform needs to run an application: a command line, or a Kubernetes manifest. With --yes, run that.",
+    params=[
+        click.Option(["--to"], type=click.Choice(PLATFORMS), required=True, help="The platform."),
+        click.Option(["--deploy-mode"], type=click.Choice(["client", "cluster"]), default="client", help="Where the driver is."),
+        click.Option(["--image"], metavar="TEXT", default="", help="Kubernetes: the image of driver and executors."),
+        click.Option(["--namespace"], metavar="TEXT", default="default", help="Kubernetes: the namespace."),
+        click.Option(["--secret"], multiple=True, metavar="NAME", help="Kubernetes: a Secret for the environment. Repeatable."),
+        click.Option(["--claim"], metavar="NAME", default="", help="Kubernetes: a PersistentVolumeClaim, mounted at /data."),
+        click.Option(["--executors"], type=click.IntRange(1), default=2, help="Kubernetes: the number of executors."),
+        click.Option(["--yes"], is_flag=True, help="Run it: spark-submit, kubectl apply, or dagflow launch."),
+    ],
+    example="dagflow submit my_app --to yarn -D input=s3://logs",
+)
+def command(
+    arguments: AppArguments,
+    to: str,
+    deploy_mode: spark_submit.Mode,
+    image: str,
+    namespace: str,
+    secret: Sequence[str],
+    claim: str,
+    executors: int,
+    yes: bool,
+) -> int:
+    """Print the command line or the manifest. Return the exit code of what has run."""
+    built, _ = planned(arguments)
+    submission = _submission(arguments, built, to)
+    if to == "kubernetes":
+        if not image:
+            raise SubmissionIncomplete(platform=to, missing="--image IMAGE")
+        cluster = kubernetes.Cluster(
+            image=image,
+            namespace=namespace,
+            secrets=tuple(secret),
+            claim=claim,
+            executors=executors,
+            continuous=built.run.continuous,
+        )
+        text = kubernetes.manifest(submission, cluster)
+        return _ran(text, ["kubectl", "apply", "-f", "-"], yes, given=text)
+    if to == "connect":
+        if deploy_mode == "cluster":
+            raise ModeUnsupported(platform=to, mode=deploy_mode, reason="the driver is this process, the server only runs tasks")
+        submission.check_secrets()
+        line = ["dagflow", "launch", *submission.arguments, "--remote", submission.master, *_definitions(submission.spark)]
+        return _ran(shlex.join(line) + "\n", [sys.executable, "-m", *line], yes)
+    main = importlib.util.find_spec("dagflow.__main__")
+    assert main is not None
+    assert main.origin is not None
+    line = spark_submit.words(submission, spark_submit.Shipped(main=main.origin), deploy_mode)
+    return _ran(spark_submit.text(line) + "\n", line, yes)
+
+
+def _submission(arguments: AppArguments, built: LoadedApplication, to: str) -> Submission:
+    address = {"yarn": "yarn", "kubernetes": "k8s"}.get(to) or (built.run.remote if to == "connect" else built.run.master)
+    if not address:
+        raise SubmissionIncomplete(
+            platform=to, missing="--remote sc://HOST:PORT" if to == "connect" else "--master spark://HOST:PORT"
+        )
+    given = [part for text in arguments.definitions if not text.startswith("spark.") for part in ("-D", text)]
+    given += [part for file in arguments.conf_files for part in ("--conf", file)]
+    for name, value in arguments.options.items():
+        if value is None or name in _OF_PLATFORM:
+            continue
+        option = name.replace("_", "-")
+        given += [f"--{option}" if value is True else f"--no-{option}" if value is False else f"--{option}={value}"]
+    name = re.sub(r"[^a-z0-9]+", "-", built.dag.name.lower()).strip("-")[:50] or "application"
+    return Submission(name=name, arguments=(arguments.application, *given), spark=dict(built.spark), master=address)
+
+
+def _definitions(spark: dict[str, str]) -> list[str]:
+    return [part for key, value in spark.items() for part in ("-D", f"{key}={value}")]
+
+
+def _ran(text: str, line: Sequence[str], yes: bool, given: str | None = None) -> int:
+    print(text, end="", flush=True)
+    if not yes:
+        return 0
+    try:
+        return subprocess.run(line, input=given, text=True, check=False).returncode
+    except FileNotFoundError as error:
+        raise SubmissionIncomplete(platform=line[0], missing=f"the program {line[0]} on PATH") from error
