@@ -145,7 +145,12 @@ def key_owners(partitions: Sequence[Partition], ports: Sequence[str], of: tuple[
 def _owners(partitions: Sequence[Partition], port: str, operator: str) -> tuple[int, ...]:
     assignment = {number: partition.keys[port] for number, partition in enumerate(partitions) if port in partition.keys}
     size = 1 << max(each.mask.bit_length() for each in assignment.values())
-    owners = [[number for number, each in assignment.items() if each.holds(key)] for key in range(size)]
+    by_mask: dict[int, dict[int, list[int]]] = {}  # of each mask, the partitions that own each key
+    for number, each in assignment.items():
+        of_mask = by_mask.setdefault(each.mask, {})
+        for key in each.keys:
+            of_mask.setdefault(key, []).append(number)
+    owners = [sorted(number for mask, own in by_mask.items() for number in own.get(key & mask, ())) for key in range(size)]
     if any(len(each) != 1 for each in owners):
         missing = tuple(key for key, each in enumerate(owners) if not each)
         several = {key: tuple(each) for key, each in enumerate(owners) if len(each) > 1}

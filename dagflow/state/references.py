@@ -94,20 +94,33 @@ def chains(left: Sequence[StateRef], partition: int, keys: KeyAssignment) -> tup
     >>> [chain.partition for chain in chains(left, 1, KeyAssignment(2, owners=(0, 1)))]
     [0, 1, 2, 3]
     """
-    marks = {ref.keys for ref in left if ref.segment is not None}
-    continues = len(left) == keys.partitions and marks <= {assignment_mark(keys)}
-    result = []
-    for number, ref in enumerate(left):
-        if continues:
-            is_shared = number == partition
-        elif keys.owners or marks - {""}:
-            is_shared = True
-        else:
-            first, last = _first_group(number, len(left)), _first_group(number + 1, len(left)) - 1
-            is_shared = keys.of_group(first) <= partition <= keys.of_group(last)
-        if is_shared and ref.segment is not None:
-            result.append(Chain(number, ref.segment, continues))
-    return tuple(result)
+    return ChainAssignment(left, keys).of(partition)
+
+
+class ChainAssignment:
+    """The maps that each partition begins with, for one assignment of keys to partitions. Made once for all tasks of a stage."""
+
+    def __init__(self, left: Sequence[StateRef], keys: KeyAssignment) -> None:
+        self.left, self.keys = left, keys
+        marks = {ref.keys for ref in left if ref.segment is not None}
+        self._continues = len(left) == keys.partitions and marks <= {assignment_mark(keys)}
+        self._are_neighbours = not keys.owners and not marks - {""}
+
+    def of(self, partition: int) -> tuple[Chain, ...]:
+        """Return the maps that a partition begins with."""
+        left = self.left
+        pairs = ((number, left[number].segment) for number in self._before(partition))
+        return tuple(Chain(number, segment, self._continues) for number, segment in pairs if segment is not None)
+
+    def _before(self, partition: int) -> Iterable[int]:
+        """Return the earlier partitions that may have had any key of a partition."""
+        if self._continues:
+            return (partition,)
+        if not self._are_neighbours or not self.left:
+            return range(len(self.left))
+        before = KeyAssignment(len(self.left))
+        first, last = _first_group(partition, self.keys.partitions), _first_group(partition + 1, self.keys.partitions) - 1
+        return range(before.of_group(first), before.of_group(last) + 1)
 
 
 def _first_group(partition: int, partitions: int) -> int:
@@ -138,6 +151,7 @@ class StateAssignment:
     stateful: Mapping[str, Sequence[str]]
     on_driver: Collection[str]
     left: PartitionStates = attrs.field(factory=dict)
+    _assigned: dict[str, ChainAssignment] = attrs.field(factory=dict, init=False, eq=False, repr=False)
 
     def is_needed(self) -> bool:
         """Return whether a window's tasks must wait for the decision before."""
@@ -161,8 +175,14 @@ class StateAssignment:
     def start(self, stage: str, partition: int, keys: KeyAssignment) -> StartStates:
         """Return the states that a task begins with."""
         names = self.stateful[stage]
-        begins = {name: chains(self.left.get(name, ()), partition, keys) for name in names}
+        begins = {name: self._chains(name, keys).of(partition) for name in names}
         return StartStates(
             states=predecessors(self.left, names, partition, keys.partitions),
             chains={name: each for name, each in begins.items() if each},
         )
+
+    def _chains(self, name: str, keys: KeyAssignment) -> ChainAssignment:
+        left, known = self.left.get(name, ()), self._assigned.get(name)
+        if known is None or known.left is not left or known.keys != keys:
+            known = self._assigned[name] = ChainAssignment(left, keys)
+        return known

@@ -56,6 +56,8 @@ def part_of(data: Sequence[Any]) -> Part:
     Part(number=1, start=b'a', stop=('b', 2), completes=False)
     """
     number, start, stop, *completes = data
+    if start is None and stop is None and not completes:
+        return Part(number)
     return Part(number, _position(start), _position(stop), *completes)
 
 
@@ -96,19 +98,24 @@ def without(parts: Iterable[Part], gone: Iterable[Part]) -> list[Part]:
     >>> without([Part(1), Part(2)], [Part(2), Part(1, 5, 7)])
     [Part(number=1, start=None, stop=5, completes=False), Part(number=1, start=7, stop=None, completes=False)]
     """
-    left = list(parts)
+    left = [[part] for part in parts]  # what is left of each
+    of_item: dict[int, list[list[Part]]] = {}
+    for pieces in left:
+        of_item.setdefault(pieces[0].number, []).append(pieces)
     for part in gone:
-        at = next((n for n, each in enumerate(left) if contains(each, part)), None)
+        candidates = ((pieces, n) for pieces in of_item.get(part.number, ()) for n in range(len(pieces)))
+        at = next(((pieces, n) for pieces, n in candidates if contains(pieces[n], part)), None)
         if at is None:
             raise ValueError(f"{part} was stolen from a task that does not own it")
-        whole = left[at]
+        pieces, n = at
+        whole = pieces[n]
         rest = []
         if part.start != whole.start:
             rest.append(Part(part.number, whole.start, part.start))
         if part.stop != whole.stop:
             rest.append(Part(part.number, part.stop, whole.stop))
-        left[at : at + 1] = rest
-    return left
+        pieces[n : n + 1] = rest
+    return [piece for pieces in left for piece in pieces]
 
 
 def uncovered(parts: Iterable[Part], items: int) -> list[str]:
@@ -120,10 +127,19 @@ def uncovered(parts: Iterable[Part], items: int) -> list[str]:
     ['item 0: it has not been read', 'item 1: 4 to 5 has not been read']
     """
     by_number: dict[int, list[Part]] = {}
+    is_whole = bytearray(items)  # most items are read by one task
     for part in parts:
-        by_number.setdefault(part.number, []).append(part)
+        number, start, stop, _ = part
+        if start is None and stop is None and 0 <= number < items and not is_whole[number]:
+            is_whole[number] = True
+        else:
+            by_number.setdefault(number, []).append(part)
     wrong = [f"item {number}: there is no such item" for number in by_number if not 0 <= number < items]
     for number in range(items):
+        if is_whole[number]:
+            if number not in by_number:
+                continue
+            by_number[number].append(Part(number))
         mine = sorted(by_number.get(number, ()), key=lambda part: part.place)
         problem = _gap(mine) if mine else "it has not been read"
         if problem:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from typing import Any
 
 import attrs
 
@@ -79,10 +80,9 @@ def tasks_of(plan: Plan, window: WindowPlan, options: RunOptions, epoch: str, ag
     columns = late_inputs(plan, window.agreed)
     for stage in plan.stages:
         is_given = stage.level == 0
-        places = window.places.get(stage.head, []) if is_given else []
+        numbers = _by_partition(window.places.get(stage.head, []) if is_given else [])
         facts = WindowFacts(agreed=window.agreed, columns={name: columns[name] for name in stage.operators if name in columns})
         for partition in range(window.partitions.get(stage.head, 0)):
-            numbers = (number for number, place in enumerate(places) if place == partition)
             place = next(places_of[stage.level])
             tasks.append(
                 TaskSpec(
@@ -93,13 +93,25 @@ def tasks_of(plan: Plan, window: WindowPlan, options: RunOptions, epoch: str, ag
                     partitions=window.partitions[stage.head],
                     head=stage.head,
                     options=options,
-                    work=work_of(window, stage.head, [Part(number) for number in numbers]),
+                    work=work_of(window, stage.head, [Part(number) for number in numbers.get(partition, ())]),
                     layout=ExchangeLayout(level=stage.level, number=len(tasks), place=place, owners=owners),
                     facts=facts,
                     trace_crash=again,
                 )
             )
-    return tuple(_laid_out(task, tasks) for task in tasks) if plan.exchanges else tuple(tasks)
+    return _laid_out(tasks) if plan.exchanges else tuple(tasks)
+
+
+def _by_partition(places: Iterable[int]) -> Mapping[int, Sequence[int]]:
+    """Return the numbers of the items of each partition, given the partition of each item.
+
+    >>> dict(_by_partition([0, 2, 0]))
+    {0: [0, 2], 2: [1]}
+    """
+    numbers = defaultdict[int, list[int]](list)
+    for number, place in enumerate(places):
+        numbers[place].append(number)
+    return numbers
 
 
 def work_of(window: WindowPlan, head: str, parts: Sequence[Part]) -> Work:
@@ -112,18 +124,19 @@ def work_of(window: WindowPlan, head: str, parts: Sequence[Part]) -> Work:
     )
 
 
-def _laid_out(task: TaskSpec, tasks: Sequence[TaskSpec]) -> TaskSpec:
-    """Return a task with the places of the tasks that it may send rows to."""
-    level = task.layout.level
-    later = [each for each in tasks if each.layout.level > level]
-    following = min((each.layout.level for each in later), default=0)
-    layout = attrs.evolve(
-        task.layout,
-        destinations={each.stage: (each.layout.place, each.partitions) for each in later if each.partition == 0},
-        next_tasks=sum(each.layout.level == following for each in later),
-        senders={each.stage: each.layout.number for each in tasks if each.layout.level < level and each.partition == 0},
-    )
-    return attrs.evolve(task, layout=layout)
+def _laid_out(tasks: Sequence[TaskSpec]) -> tuple[TaskSpec, ...]:
+    """Return tasks with the places of those that they may send rows to, which all tasks of a level share."""
+    sizes = Counter(task.layout.level for task in tasks)
+    first = [task for task in tasks if task.partition == 0]
+    shared: dict[int, dict[str, Any]] = {}
+    for level in sizes:
+        following = min((each for each in sizes if each > level), default=None)
+        shared[level] = {
+            "destinations": {task.stage: (task.layout.place, task.partitions) for task in first if task.layout.level > level},
+            "next_tasks": 0 if following is None else sizes[following],
+            "senders": {task.stage: task.layout.number for task in first if task.layout.level < level},
+        }
+    return tuple(attrs.evolve(task, layout=attrs.evolve(task.layout, **shared[task.layout.level])) for task in tasks)
 
 
 def with_start(task: TaskSpec, states: StateAssignment, times: Mapping[str, EventTime]) -> TaskSpec:

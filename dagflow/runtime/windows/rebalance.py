@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -109,11 +110,12 @@ class Rebalancing:
         """Return the tasks of a window with the forms of their work. `others`: the number of running tasks of other windows."""
         tasks = tuple(tasks)
         changed = []
+        sizes = Counter(task.layout.level for task in tasks)
         for task in tasks:
             reason = self.reason or self._why_not(task)
             self.was_possible |= not reason
             self.last_reason = reason if task.layout.level == 0 else self.last_reason
-            beside = sum(each.layout.level == task.layout.level for each in tasks) - task.partitions
+            beside = sizes[task.layout.level] - task.partitions
             room = max(1, task.options.slots - others - beside)
             form: Literal["assigned", "steal", "yield"] = "assigned" if reason else self.form
             changed.append(attrs.evolve(task, work=attrs.evolve(task.work, form=form, room=room)))
@@ -223,15 +225,22 @@ def _left(log: WindowLog, tasks: Sequence[TaskSpec], items: int) -> list[Part]:
     return left if all(report is not None for report in reports) else []
 
 
+PIECES_OF_A_SLOT = 8
+
+
 def _by_slot(left: Iterable[PendingItem], slots: int) -> list[list[PendingItem]]:
     """Return parts for a number of slots. Each slot gets a piece of an item that was begun; other items are assigned in turn.
 
-    Items that were not begun come first: after a slow piece, they would be estimated as slow.
+    If more than eight items were begun, they are cut into fewer pieces, so that each slot gets about eight in all. Items that
+    were not begun come first: after a slow piece, they would be estimated as slow.
     """
+    left = list(left)
+    begun = sum(held.part.start is not None for held in left)
+    count = min(slots, -(-PIECES_OF_A_SLOT * slots // max(1, begun)))
     by_slot: list[list[PendingItem]] = [[] for _ in range(slots)]
     turn = 0
     for held in left:
-        for piece in [held] if held.part.start is None else held.pieces(slots):
+        for piece in [held] if held.part.start is None else held.pieces(count):
             by_slot[turn % slots].append(piece)
             turn += 1
     return [sorted(own, key=lambda held: (held.part.start is not None, held.part.place)) for own in by_slot]
