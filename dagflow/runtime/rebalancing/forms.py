@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from dagflow.model.types.plain_data import decode
 from dagflow.runtime.rebalancing.ownership_log import TaskLog
@@ -14,8 +14,7 @@ from dagflow.runtime.run_folder.layout import task_name
 from dagflow.runtime.run_folder.reports import Steal, TaskReport
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.stage.program import TaskSpec
-
-READERS = 16  # threads that read reports
+from dagflow.storage import at_once
 
 
 def open_work(spec: TaskSpec, log: WindowLog, attempt: str, again: bool) -> TaskWork:
@@ -27,26 +26,18 @@ def open_work(spec: TaskSpec, log: WindowLog, attempt: str, again: bool) -> Task
 
 def collect(log: WindowLog, tasks: Sequence[TaskSpec]) -> tuple[list[TaskReport | None], list[Steal]]:
     """Return the reports of a window's tasks, None for a missing one, and the steals among the tasks."""
-    logs = {task.name: _log_of(log, task) for task in tasks if task.work.form == "steal"}
-    yielding = [task for task in tasks if task.work.form == "yield"]
-    yielded = dict(zip((task.name for task in yielding), read_reports(log, yielding), strict=True))
-    reports = [
-        _report_in(logs[task.name])
-        if task.name in logs
-        else yielded[task.name]
-        if task.name in yielded
-        else log.read_report(task.report_name)
-        for task in tasks
-    ]
-    return reports, [*_moved_by_jobs(tasks), *_granted(tasks, logs)]
+    stealing = [task for task in tasks if task.work.form == "steal"]
+    others = [task for task in tasks if task.work.form != "steal"]
+    read = at_once(functools.partial(_log_of, log), stealing, log.unsynced.url)
+    logs = {task.name: task_log for task, task_log in zip(stealing, read, strict=True)}
+    reports = {task.name: report for task, report in zip(others, read_reports(log, others), strict=True)}
+    reports |= {name: _report_in(task_log) for name, task_log in logs.items()}
+    return [reports[task.name] for task in tasks], [*_moved_by_jobs(tasks), *_granted(tasks, logs)]
 
 
 def read_reports(log: WindowLog, tasks: Sequence[TaskSpec]) -> list[TaskReport | None]:
-    """Read the reports of tasks several at a time, from a store that is slow at small files."""
-    if not tasks:
-        return []
-    with ThreadPoolExecutor(READERS) as pool:
-        return list(pool.map(log.read_report, (task.report_name for task in tasks)))
+    """Read the reports of tasks, None for a missing one; several at a time from an object store."""
+    return at_once(log.read_report, (task.report_name for task in tasks), log.unsynced.url)
 
 
 def _log_of(log: WindowLog, task: TaskSpec) -> TaskLog:
@@ -73,6 +64,8 @@ def _granted(tasks: Sequence[TaskSpec], logs: dict[str, TaskLog]) -> list[Steal]
 
 def _moved_by_jobs(tasks: Sequence[TaskSpec]) -> list[Steal]:
     """Return the parts that tasks of further jobs have read in place of earlier tasks."""
+    if not any(task.work.sizes for task in tasks):
+        return []
     owners: dict[tuple[str, int], str] = {}
     steals = []
     for task in tasks:

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import unicodedata
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import attrs
 
 from dagflow.ledger.snapshots import snapshot_of
 from dagflow.runtime.run_folder.layout import STAGING
 from dagflow.runtime.run_folder.reports import StagedFile, TaskReport
-from dagflow.storage import OWN_FOLDER, absolute, below, explained, file_system, inside, is_local, join, new_hash
+from dagflow.storage import (
+    OWN_FOLDER,
+    absolute,
+    at_once,
+    below,
+    explained,
+    file_system,
+    inside,
+    is_local,
+    is_object_store,
+    join,
+    new_hash,
+)
 from dagflow.storage.errors import PathOutside
 
 _PIECE = 1 << 20
@@ -57,17 +69,19 @@ def named(window: int, reports: list[TaskReport], replacing: Collection[str] = (
 
     `replacing`: the operators whose files become a snapshot, in a folder of its own.
     """
-    folders: dict[str, _Names] = {}
-    named = []
+    wanted: list[tuple[StagedFile, str, str]] = []
+    by_folder: dict[str, list[str]] = {}
     for report in reports:
         for file in report.files:
             folder = absolute(file.folder)  # one folder may be spelled in several ways
             inside(folder, file.name)
-            names = folders.setdefault(folder, _Names(folder, window))
-            is_snapshot = file.operator in replacing
-            name = names.give(f"{snapshot_of(window)}/{file.name}" if is_snapshot else file.name)
-            named.append(attrs.evolve(file, name=name, is_snapshot=is_snapshot))
-    return named
+            name = f"{snapshot_of(window)}/{file.name}" if file.operator in replacing else file.name
+            wanted.append((file, folder, name))
+            by_folder.setdefault(folder, []).append(name)
+    names = {folder: _Names(folder, window, mine) for folder, mine in by_folder.items()}
+    return [
+        attrs.evolve(file, name=names[folder].give(name), is_snapshot=file.operator in replacing) for file, folder, name in wanted
+    ]
 
 
 class _Names:
@@ -75,12 +89,19 @@ class _Names:
 
     So a file gets no name of a folder and below no file (`a`, `a/b`), and where the file system does not tell `A` from `a`, no
     two files get names that differ in case only.
+
+    `wanted`: the names that will be asked for. In an object store, these are looked for several at a time.
     """
 
-    def __init__(self, folder: str, window: int) -> None:
+    def __init__(self, folder: str, window: int, wanted: Sequence[str]) -> None:
         self._folder = folder
         self._window = window
         self._system = file_system(folder)
+        self._looked_for: dict[str, bool] = {}
+        if is_object_store(folder):
+            distinct = list(dict.fromkeys(wanted))
+            with explained(folder, "naming output files"):
+                self._looked_for = dict(zip(distinct, at_once(self._is_taken, distinct, folder), strict=True))
         self._files: set[str] = set()
         self._folders: set[str] = set()
         own = join(folder, OWN_FOLDER)
@@ -120,7 +141,12 @@ class _Names:
 
     def _may_be_file(self, path: str) -> bool:
         key = self._key(path)
-        return key not in self._files and key not in self._folders and not self._system.is_taken(join(self._folder, path))
+        if key in self._files or key in self._folders:
+            return False
+        return not (self._looked_for[path] if path in self._looked_for else self._is_taken(path))
+
+    def _is_taken(self, path: str) -> bool:
+        return self._system.is_taken(join(self._folder, path))
 
     def _key(self, path: str) -> str:
         return unicodedata.normalize("NFC", path.casefold()) if self._is_folding else path

@@ -32,6 +32,7 @@ from dagflow.storage import (
     LocalStore,
     SealedRecord,
     Store,
+    at_once,
     join,
     open_store,
     read_sealed,
@@ -259,13 +260,15 @@ class WindowLog:
         """Return the files in the intact reports and ownership logs that a window has left, in any epoch."""
         plan = self.read_plan(window)
         moved = {} if plan is None else self._moves(plan.outputs)
-        for name in stored(self.unsynced, (REPORT, CLAIM), window):
-            try:
-                record = read_sealed(self.unsynced, name)
-                report = _report_in(record, self.store.url)
-            except (RecordRefused, PlanMismatch):  # what a power cut has left
-                continue
+        names = stored(self.unsynced, (REPORT, CLAIM), window)
+        for report in at_once(self._left_report, names, self.unsynced.url):
             yield from (moved_file(file, moved) for file in (() if report is None else report.files))
+
+    def _left_report(self, name: str) -> TaskReport | None:
+        try:
+            return _report_in(read_sealed(self.unsynced, name), self.store.url)
+        except (RecordRefused, PlanMismatch):  # what a power cut has left
+            return None
 
     def forget(self, windows: Collection[int]) -> None:
         """Remove the reports and claims of windows that are done."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Collection, Iterable
 
 import attrs
@@ -14,7 +15,7 @@ from dagflow.runtime.run_folder.layout import STAGED, STAGING, swept_after
 from dagflow.runtime.run_folder.reports import StagedFile
 from dagflow.runtime.windows.datasets import Datasets
 from dagflow.runtime.windows.errors import FileInTheWay, FileLost, StagedFileDamaged
-from dagflow.storage import FileStatus, base_name, explained, file_system, is_object_store, join, remove_uploads
+from dagflow.storage import FileStatus, at_once, base_name, explained, file_system, is_object_store, join, remove_uploads
 
 
 @attrs.define
@@ -82,31 +83,41 @@ class Directories:
         """
         folders: set[str] = set()
         missing = []
+        by_folder: dict[str, list[StagedFile]] = {}
         for file in files:
-            attempt, target = file_paths(file)
-            system = file_system(file.folder)
-            with explained(target, "giving a file its final name"):
-                is_there = system.is_taken(target)
-                if is_there and system.is_taken(attempt):  # an object store copies first, and removes then
-                    _check(window, file, target)
-                    system.remove(attempt)
-                elif not is_there:
-                    try:
-                        if self.again and (reason := difference(file, attempt)) is not None:
-                            raise StagedFileDamaged(window, target, attempt, reason)
-                        if "/" in file.name:
-                            system.make_folders(target.rpartition("/")[0])
-                        system.rename(attempt, target)
-                    except FileNotFoundError:
-                        missing.append(file)
-                        continue
-            if self.durable:
-                below = file.name.split("/")[:-1]
-                folders.update(join(file.folder, *below[:depth]) for depth in range(len(below) + 1))
+            by_folder.setdefault(file.folder, []).append(file)
+        for folder, mine in by_folder.items():
+            are_there = at_once(functools.partial(self._give_name, window), mine, folder)
+            for file, is_there in zip(mine, are_there, strict=True):
+                if not is_there:
+                    missing.append(file)
+                elif self.durable:
+                    below = file.name.split("/")[:-1]
+                    folders.update(join(folder, *below[:depth]) for depth in range(len(below) + 1))
         for folder in folders:
             with explained(folder, "giving files their final names"):
                 file_system(folder).sync_folder(folder)
         return missing
+
+    def _give_name(self, window: int, file: StagedFile) -> bool:
+        """Give a file its final name. Return False if it is neither staged nor published."""
+        attempt, target = file_paths(file)
+        system = file_system(file.folder)
+        with explained(target, "giving a file its final name"):
+            is_there = system.is_taken(target)
+            if is_there and system.is_taken(attempt):  # an object store copies first, and removes then
+                _check(window, file, target)
+                system.remove(attempt)
+            elif not is_there:
+                try:
+                    if self.again and (reason := difference(file, attempt)) is not None:
+                        raise StagedFileDamaged(window, target, attempt, reason)
+                    if "/" in file.name:
+                        system.make_folders(target.rpartition("/")[0])
+                    system.rename(attempt, target)
+                except FileNotFoundError:
+                    return False
+        return True
 
     def _check_published(self, window: StagedWindow) -> None:
         """Raise FileLost and FileInTheWay for files that are not as decided, unless a ledger entry says that they have been.

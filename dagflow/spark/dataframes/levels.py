@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
@@ -22,7 +23,7 @@ from dagflow.runtime.task.execute import execute, keep_memory, outcome_bytes
 from dagflow.spark.dataframes.transforms import through
 from dagflow.spark.executors.guard import Guard
 from dagflow.spark.task import leave_quietly, settle
-from dagflow.storage import read_sealed, seal
+from dagflow.storage import at_once, read_sealed, seal
 
 SCHEMA = "dst int, tag int, src int, seq bigint, blob binary"
 _ARROW = pa.schema([("dst", pa.int32()), ("tag", pa.int32()), ("src", pa.int32()), ("seq", pa.int64()), ("blob", pa.binary())])
@@ -127,7 +128,8 @@ def chained(spark: Any, job: Job, guard: Guard | None) -> Any:
 def outcomes(job: Job, rows: Sequence[Any]) -> list[TaskOutcome]:
     """Return the outcomes of the tasks of a window, those of lower levels first."""
     log = WindowLog.open(job.run_folder, job.durable)
-    sealed = (read_sealed(log.unsynced, outcome_name(spec)) for spec in job.tasks if spec.layout.next_tasks)
+    names = [outcome_name(spec) for spec in job.tasks if spec.layout.next_tasks]
+    sealed = at_once(functools.partial(read_sealed, log.unsynced), names, job.run_folder)
     noted = (found.body for found in sealed if found is not None)
     last = (bytes(row["blob"]) for row in rows if row["tag"] == OUTCOME)
     # made by our own tasks, handed over in the run folder and by Spark

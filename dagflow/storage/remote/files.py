@@ -66,7 +66,7 @@ class FsspecFileSystem:
         _, separator, rest = path.partition("://")
         try:
             found: tuple[Any, str] = url_to_fs(
-                f"{self.scheme}://{rest if separator else path}", **(s3.OPTIONS if self.scheme in s3.SCHEMES else {})
+                f"{self.scheme}://{rest if separator else path}", **(s3.options() if self.scheme in s3.SCHEMES else {})
             )
         except ValueError as error:
             if "credentials" not in str(error):

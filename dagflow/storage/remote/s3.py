@@ -9,12 +9,25 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
+from dagflow.storage.parallel import AT_ONCE
 from dagflow.storage.transient import is_transient
 
 SCHEMES = ("s3", "s3a")
-OPTIONS: dict[str, Any] = {"max_concurrency": 1}
-"""Options of the driver. With others, it asks for the length of an object before it reads it."""
 _AT_ONCE = 1000  # objects that one request removes
+
+
+def options() -> dict[str, Any]:
+    """Return the options of the driver.
+
+    With another `max_concurrency`, it asks for the length of an object before it reads it. Without more connections than the ten
+    of its default, requests that are sent at once would wait for each other. `config_kwargs` of fsspec's configuration count too.
+    """
+    from fsspec.config import conf
+
+    given: dict[str, Any] = {}
+    for scheme in SCHEMES:
+        given |= conf.get(scheme, {}).get("config_kwargs", {})
+    return {"max_concurrency": 1, "config_kwargs": {"max_pool_connections": AT_ONCE, **given}}
 
 
 def is_object(driver: Any, path: str) -> bool:
