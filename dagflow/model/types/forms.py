@@ -20,7 +20,7 @@ from dagflow.model.types.columns import (
     value_type,
 )
 from dagflow.model.types.expressions import resolve, type_name
-from dagflow.model.types.records import READER_COLUMNS, ReaderRecord
+from dagflow.model.types.records import READER_COLUMNS, SPARSE, ReaderRecord
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -211,7 +211,7 @@ def maker(tp: Any) -> Callable[[Any], Any] | None:
     if inspect.isclass(outer) and attrs.has(outer):
         makers = {name: maker(t) for name, t in _makers(tp).items()}
         aliases = dict(zip(makers, _aliases(outer), strict=True))
-        added = {a.name for a in attrs.fields(outer) if ADDED in a.metadata}
+        added = {a.name for a in attrs.fields(outer) if ADDED in a.metadata or SPARSE in a.metadata}
         if added:
             return lambda value: outer(
                 **{

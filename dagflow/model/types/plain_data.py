@@ -3,37 +3,56 @@
 from __future__ import annotations
 
 import base64
+import functools
+import operator
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
 
 from dagflow.model.errors.running import StateNotPlain
 from dagflow.model.types.forms import maker
-from dagflow.model.types.records import ReaderRecord
+from dagflow.model.types.records import SPARSE, ReaderRecord
 
 _BYTES = "$bytes"
 _SHOWN = 120  # characters
 _SCALARS = frozenset({str, int, float, bool, type(None)})
+_KEYS = frozenset({str})
+_ALWAYS = object()
+_MANY = 1 << 14  # elements of a list that are written at a time
 
 
-def encode(value: Any, where: str) -> Any:
-    """Return `value` as JSON data. Raises StateNotPlain, which names `where`, for anything that is not plain data."""
+def encode(value: Any, where: str, *, shares: bool = False) -> Any:
+    """Return `value` as JSON data. Raises StateNotPlain, which names `where`, for anything that is not plain data.
+
+    `shares`: lists and dicts that are JSON data already are in the result as they are, not as copies.
+    """
     kind = type(value)
     if kind in _SCALARS:
         return value
     if kind is dict:
+        if shares and len(value) != 1 and _KEYS.issuperset(map(type, value)) and _SCALARS.issuperset(map(type, value.values())):
+            return value
         for key in value:
             if type(key) is not str:
                 raise StateNotPlain(where=where, got=f"a dict with a key of type {type(key).__name__}")
         if len(value) == 1 and (key := next(iter(value))).startswith("$"):
-            return {f"${key}": encode(value[key], where)}  # so that it is not taken for bytes
-        return {k: v if type(v) in _SCALARS else encode(v, where) for k, v in value.items()}
+            return {f"${key}": encode(value[key], where, shares=shares)}  # so that it is not taken for bytes
+        return {k: v if type(v) in _SCALARS else encode(v, where, shares=shares) for k, v in value.items()}
     if kind is list or kind is tuple:
-        return [v if type(v) in _SCALARS else encode(v, where) for v in value]
+        if shares and kind is list and _SCALARS.issuperset(map(type, value)):
+            return value
+        encoded = [v if type(v) in _SCALARS else encode(v, where, shares=shares) for v in value]
+        return value if shares and kind is list and all(map(operator.is_, encoded, value)) else encoded
     if isinstance(value, bytes):  # keys of ranges are a class of their own
         return {_BYTES: base64.b64encode(value).decode("ascii")}
     if attrs.has(kind):
-        return {a.name: encode(getattr(value, a.name), where) for a in attrs.fields(kind) if a.init}
+        fields = {}
+        for name, left_out in _stored(kind):
+            each = getattr(value, name)
+            if each is not left_out:
+                fields[name] = each if type(each) in _SCALARS else encode(each, where, shares=shares)
+        return fields
     if isinstance(value, ReaderRecord):
         return encode(list(value), where)
     raise StateNotPlain(where=where, got=f"a {kind.__qualname__}")
@@ -46,13 +65,45 @@ def decode(data: Any, tp: Any = Any) -> Any:
     return value if make is None or value is None else make(value)
 
 
+@functools.cache
+def _stored(kind: type) -> tuple[tuple[str, Any], ...]:
+    """Return the fields of an attrs class that are stored, each with the value that is left out; `_ALWAYS`: none is."""
+    return tuple((a.name, a.default if a.metadata.get(SPARSE) else _ALWAYS) for a in attrs.fields(kind) if a.init)
+
+
 def dumps(data: Any) -> bytes:
     """Return the bytes of encoded data: one line of JSON, keys in their order."""
+    # Names of files may hold bytes that are not UTF-8, as lone surrogates: `\udc80` is also how JSON writes them.
+    texts = _pieces(data) if _is_long(data) else (_text(data),)
+    return b"".join(text.encode("utf-8", "backslashreplace") for text in texts)
+
+
+def _text(data: Any) -> str:
     import json  # here, since `import dagflow` comes by
 
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    # Names of files may hold bytes that are not UTF-8, as lone surrogates: `\udc80` is also how JSON writes them.
-    return text.encode("utf-8", "backslashreplace")
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+
+
+def _is_long(data: Any) -> bool:
+    """Return whether data is a long list, or a dict that holds one."""
+    if type(data) is dict:
+        return any(_is_long(value) for value in data.values())
+    return type(data) is list and len(data) > _MANY
+
+
+def _pieces(data: Any) -> Iterator[str]:
+    """Yield the JSON of data in pieces: all of it as one text would be in memory beside its bytes."""
+    if not _is_long(data):
+        yield _text(data)
+    elif type(data) is dict:
+        for number, (key, value) in enumerate(data.items()):
+            yield f"{',' if number else '{'}{_text(key)}:"
+            yield from _pieces(value)
+        yield "}"
+    else:
+        for first in range(0, len(data), _MANY):
+            yield f"{',' if first else '['}{_text(data[first : first + _MANY])[1:-1]}"
+        yield "]"
 
 
 def loads(data: bytes) -> Any:

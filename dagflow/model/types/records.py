@@ -9,6 +9,9 @@ import attrs
 from typing_extensions import TypeVar
 
 R = TypeVar("R", default=str)
+SPARSE = "dagflow.sparse"
+"""Metadata of a field whose default is None or a boolean: plain forms lack the field where it has that. For records of which a
+window may have a million."""
 
 
 class ReaderRecord(NamedTuple, Generic[R]):
@@ -99,14 +102,14 @@ class FileBlockMetadata:
     start: int
     stop: int
     file_length: int
-    is_last_block: bool = False
+    is_last_block: bool = attrs.field(default=False, metadata={SPARSE: True})
     previous_block_id: int = -1
-    modified_ns: int | None = None
-    as_planned: bool = True
-    version: str | None = None
-    record_end: str | None = None
-    record_quote: str | None = None
-    folder_columns: str | None = None
+    modified_ns: int | None = attrs.field(default=None, metadata={SPARSE: True})
+    as_planned: bool = attrs.field(default=True, metadata={SPARSE: True})
+    version: str | None = attrs.field(default=None, metadata={SPARSE: True})
+    record_end: str | None = attrs.field(default=None, metadata={SPARSE: True})
+    record_quote: str | None = attrs.field(default=None, metadata={SPARSE: True})
+    folder_columns: str | None = attrs.field(default=None, metadata={SPARSE: True})
 
 
 class Window(list[R]):

@@ -18,7 +18,7 @@ def type_check(port: str, tp: Any, doing: str = "was emitted") -> Callable[[Any]
         return None
 
     def check(record: Any) -> None:
-        if not fits(record, tp):
+        if type(record) is not tp and not fits(record, tp):
             raise WrongRecordType(port, type_name(tp), _name_of(record), excerpt(record), doing)
 
     return check

@@ -328,7 +328,7 @@ class WindowLog:
 
     def _publish(self, kind: str, window: int, record: Record, before: Iterable[str]) -> Record:
         name = record_name(kind, window)
-        data = seal(name, dumps(encode(record, f"{kind} of window {window}")), self._hashes_of(before))
+        data = seal(name, dumps(encode(record, f"{kind} of window {window}", shares=True)), self._hashes_of(before))
         if self.store.create(name, data):
             self._remember(name, seal_of(data))
             return record

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
@@ -184,12 +185,15 @@ class Driver:
         self.known = sum(asked.values(), Backlog())
         backlogs = known_to(self.plan, asked)
         for stage in (each for each in self.plan.stages if each.level == 0):
-            mine = [(port, item) for name, port in self._ports.items() if port.operator == stage.head for item in items[name]]
-            if not mine:
+            own = {port: items.pop(name) for name, port in self._ports.items() if port.operator == stage.head}
+            if not any(own.values()):
                 continue
-            by_stage[stage.head] = [[port.port, encode(item, f"a work item of {port}")] for port, item in mine]
-            self._agree(stage.head, window, [item for _, item in mine])
-            assigned[stage.head] = self._readers.assign(stage, window, [item for _, item in mine], backlogs[stage.name])
+            mine = list(itertools.chain.from_iterable(own.values()))
+            ports = [(port.port, f"a work item of {port}", len(own.pop(port))) for port in list(own)]
+            self._agree(stage.head, window, mine)
+            assigned[stage.head] = self._readers.assign(stage, window, mine, backlogs[stage.name])
+            mine.reverse()  # each is forgotten once it is encoded: there may be a million
+            by_stage[stage.head] = [[port, encode(mine.pop(), what)] for port, what, count in ports for _ in range(count)]
         partitions = {head: each.partitions for head, each in assigned.items()}
         owners: dict[str, list[int]] = {}
         while (due := self._stage_without(partitions)) is not None:

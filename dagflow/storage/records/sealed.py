@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 import attrs
 
-from dagflow.storage.hashes import hash_bytes
+from dagflow.storage.hashes import ALGORITHM, hash_bytes, new_hash
 from dagflow.storage.records.errors import PlanMismatch, RecordDamaged, RecordMisplaced
 from dagflow.storage.store import Store
 
@@ -53,8 +53,11 @@ def seal(name: str, body: bytes, builds_on: Mapping[str, str] | None = None) -> 
     head: dict[str, Any] = {"format": FORMAT, "record": name}
     if builds_on:
         head["builds_on"] = builds_on
-    content = b"%s\n%s\n" % (json.dumps(head, separators=(",", ":")).encode(), body)
-    return b"%s%s\n" % (content, hash_bytes(content).encode())
+    parts = [json.dumps(head, separators=(",", ":")).encode(), b"\n", body, b"\n"]
+    digest = new_hash(ALGORITHM)
+    for part in parts:
+        digest.update(part)
+    return b"".join([*parts, f"{ALGORITHM}:{digest.hexdigest()}\n".encode()])
 
 
 def seal_of(stored: bytes) -> str:
