@@ -28,6 +28,8 @@ from benchmarks.page.__main__ import MARK as PAGE
 from benchmarks.page.__main__ import main as page_of_runs
 from benchmarks.report import marks
 from benchmarks.rounds import Case, Contestant, DifferentOutput, Goal, Limit, compete
+from benchmarks.scale.__main__ import MARK as SCALE
+from benchmarks.scale.__main__ import main as scale
 from benchmarks.scan.__main__ import main as scan
 from benchmarks.table import figures_table, goals_table
 from dagflow.ledger import Ledger, fold
@@ -281,3 +283,14 @@ def test_readers_go_up_and_down_with_bursts_of_files(tmp_path, capsys):
     assert max(readers) > 1
     assert readers[0] == 1
     assert "readers_changed" in capsys.readouterr().out
+
+
+@pytest.mark.full  # processes of their own
+def test_the_driver_is_measured_at_scale(tmp_path, capsys):
+    page = tmp_path / "page.md"
+    page.write_text("\n".join(marks(SCALE)))
+    assert scale(["--quick", "--disk", str(tmp_path), "--markdown", str(page)]) == 0
+    told = capsys.readouterr().out
+    assert re.search(r"\| decide: [^|]+\| 2 \| 200 \|", told)
+    assert "20 tasks decided in at most 2 s" in page.read_text()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["page.md"]
