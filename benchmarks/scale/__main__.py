@@ -205,7 +205,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = []
     for number in tasks:
         rows.append(Row(number, measured_apart(Size(number * BLOCKS_OF_A_TASK, number, BUCKET), given.disk)))
-        say(f"{number:,} tasks")
+        steps = rows[-1].measured.steps.items()
+        say(f"{number:,} tasks: {', '.join(f'{name} {step.seconds:.2f} s, {step.peak / MB:,.0f} MB' for name, step in steps)}")
     local = Row(tasks[-1], measured_apart(Size(tasks[-1] * BLOCKS_OF_A_TASK, tasks[-1], "out"), given.disk))
     say(f"{tasks[-1]:,} tasks on a local disk")
     many = measured_apart(Size(1, 1, "out", windows), given.disk)

@@ -13,6 +13,7 @@ from dagflow.runtime.rebalancing.ownership_log import START, Entry, OwnershipLog
 from dagflow.runtime.rebalancing.peers import PeerView, gauge_of
 from dagflow.runtime.run_folder.layout import CLAIM, stage_area, task_name
 from dagflow.storage import LocalStore
+from dagflow.testing import FakeClock
 from dagflow.testing.stores import CountingStore
 
 AREA = stage_area(CLAIM, 0, "r", "s0")
@@ -37,7 +38,8 @@ def looks(readers: int) -> Looks:
             gauge.write(json.dumps({"by": "1", "left": 1.0}).encode())
             gauge.close()
         own = OwnershipLog(store, AREA, partition=0, partitions=readers, attempt="1", assigned={})
-        view = PeerView(store, os.fspath(folder), AREA, "claims/wanted", own, readers)
+        clock = FakeClock()  # else gauges that nobody writes anew would be those of dead tasks
+        view = PeerView(store, os.fspath(folder), AREA, "claims/wanted", own, readers, clock)
         found = []
         for _ in range(2):
             store.reset()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import functools
+import io
 import operator
 from collections.abc import Iterator
 from typing import Any
@@ -74,8 +75,12 @@ def _stored(kind: type) -> tuple[tuple[str, Any], ...]:
 def dumps(data: Any) -> bytes:
     """Return the bytes of encoded data: one line of JSON, keys in their order."""
     # Names of files may hold bytes that are not UTF-8, as lone surrogates: `\udc80` is also how JSON writes them.
-    texts = _pieces(data) if _is_long(data) else (_text(data),)
-    return b"".join(text.encode("utf-8", "backslashreplace") for text in texts)
+    if not _is_long(data):
+        return _text(data).encode("utf-8", "backslashreplace")
+    written = io.BytesIO()  # its value is its buffer, where a list of pieces would be in memory beside their sum
+    for text in _pieces(data):
+        written.write(text.encode("utf-8", "backslashreplace"))
+    return written.getvalue()
 
 
 def _text(data: Any) -> str:

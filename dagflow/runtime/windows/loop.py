@@ -263,6 +263,7 @@ class WindowLoop:
                     next_window += 1
                     self._planned += 1
                     self._publish(fresh)
+                    del fresh  # its items are not in memory while the next window is planned
                 elif self._settings.continuous:
                     break
             if self._running:
@@ -493,8 +494,7 @@ def run_through(make: Callable[[WindowLoop | None], WindowLoop], loop: WindowLoo
             if not is_transient(error):
                 raise
             window = loop.first_window()
-            attempt = attempt + 1 if window == at else 1
-            at = window
+            attempt, at = (attempt + 1 if window == at else 1), window
             delay = loop.retries.next_delay(window, "planning it", attempt, error)
         loop.retries.pause(delay)
         loop = make(loop)
