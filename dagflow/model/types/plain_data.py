@@ -6,7 +6,7 @@ import base64
 import functools
 import io
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import attrs
@@ -48,12 +48,11 @@ def encode(value: Any, where: str, *, shares: bool = False) -> Any:
     if isinstance(value, bytes):  # keys of ranges are a class of their own
         return {_BYTES: base64.b64encode(value).decode("ascii")}
     if attrs.has(kind):
-        fields = {}
-        for name, left_out in _stored(kind):
-            each = getattr(value, name)
-            if each is not left_out:
-                fields[name] = each if type(each) in _SCALARS else encode(each, where, shares=shares)
-        return fields
+        names, left_out, values_of = _stored(kind)
+        fields = {name: each for name, out, each in zip(names, left_out, values_of(value), strict=True) if each is not out}
+        if _SCALARS.issuperset(map(type, fields.values())):
+            return fields
+        return {k: v if type(v) in _SCALARS else encode(v, where, shares=shares) for k, v in fields.items()}
     if isinstance(value, ReaderRecord):
         return encode(list(value), where)
     raise StateNotPlain(where=where, got=f"a {kind.__qualname__}")
@@ -67,9 +66,17 @@ def decode(data: Any, tp: Any = Any) -> Any:
 
 
 @functools.cache
-def _stored(kind: type) -> tuple[tuple[str, Any], ...]:
-    """Return the fields of an attrs class that are stored, each with the value that is left out; `_ALWAYS`: none is."""
-    return tuple((a.name, a.default if a.metadata.get(SPARSE) else _ALWAYS) for a in attrs.fields(kind) if a.init)
+def _stored(kind: type) -> tuple[tuple[str, ...], tuple[Any, ...], Callable[[Any], tuple[Any, ...]]]:
+    """Return the names of the stored fields of an attrs class, the values that are left out, and a function that gets all values.
+
+    `_ALWAYS` stands for a field of which no value is left out.
+    """
+    stored = [a for a in attrs.fields(kind) if a.init]
+    names = tuple(a.name for a in stored)
+    left_out = tuple(a.default if a.metadata.get(SPARSE) else _ALWAYS for a in stored)
+    if len(names) > 1:
+        return names, left_out, operator.attrgetter(*names)
+    return names, left_out, lambda value: tuple(getattr(value, name) for name in names)
 
 
 def dumps(data: Any) -> bytes:
