@@ -44,7 +44,7 @@ class Size:
 
 @attrs.define
 class Step:
-    """What a step of the driver takes: seconds of its own, requests, the most memory of the process meanwhile."""
+    """The cost of a step of the driver: seconds of its own, requests, the most memory of the process meanwhile."""
 
     seconds: float
     requests: dict[str, int]
@@ -59,7 +59,7 @@ class Step:
 
 @attrs.define
 class Measured:
-    """What came of a run.
+    """The figures of a run.
 
     Attributes:
         steps: of the last window.

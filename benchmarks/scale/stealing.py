@@ -38,7 +38,7 @@ def looks(readers: int) -> Looks:
             gauge.write(json.dumps({"by": "1", "left": 1.0}).encode())
             gauge.close()
         own = OwnershipLog(store, AREA, partition=0, partitions=readers, attempt="1", assigned={})
-        clock = FakeClock()  # else gauges that nobody writes anew would be those of dead tasks
+        clock = FakeClock()  # gauges that do not change for two seconds would be those of dead tasks
         view = PeerView(store, os.fspath(folder), AREA, "claims/wanted", own, readers, clock)
         found = []
         for _ in range(2):
