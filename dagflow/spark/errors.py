@@ -65,6 +65,7 @@ class ExecutorsUnfit(InfrastructureError):
             "  help: /usr/bin/python3 -m pip install 'pyarrow==21.0.0'",
         ),
     }
+    general_remedy = "do what the table says on the executors, or send the libraries along with `dagflow launch --package`"
 
     def message(self) -> str:
         lines = "\n".join(f"  {line}" for line in self.table)
