@@ -33,10 +33,15 @@ from operators.logs.blocks import OffsetBlock as OffsetBlock
 from operators.logs.kafka.operators import KafkaBlockReader as KafkaBlockReader
 from operators.logs.kafka.operators import KafkaInput as KafkaInput
 from operators.logs.kafka.operators import KafkaSplitterInput as KafkaSplitterInput
+from operators.logs.kafka.scan import KafkaScanInput as KafkaScanInput
+from operators.logs.kafka.scan import KafkaScanReader as KafkaScanReader
 from operators.logs.messages import LogMessage as LogMessage
 from operators.logs.nats.operators import NatsBlockReader as NatsBlockReader
 from operators.logs.nats.operators import NatsInput as NatsInput
 from operators.logs.nats.operators import NatsSplitterInput as NatsSplitterInput
+from operators.logs.nats.scan import NatsScanInput as NatsScanInput
+from operators.logs.nats.scan import NatsScanReader as NatsScanReader
+from operators.logs.scan_reader import AbstractLogScanReader as AbstractLogScanReader
 from operators.logs.splitter_input import AbstractLogSplitterInput as AbstractLogSplitterInput
 from operators.readers.abstract_block_reader import AbstractBlockReader as AbstractBlockReader
 from operators.readers.abstract_scan_reader import AbstractScanReader as AbstractScanReader

@@ -125,7 +125,7 @@ class JsonLinesReader(LinesReader):
 
     def _load_at_once(self, part: Piece, piece: Piece, start: int) -> bool:
         """Load a part of a piece that begins with line `start` of it, unless its lines have to be read one by one."""
-        lines = _filled(part)
+        lines = filled(part)
         if lines is None:
             return False
         if self._negotiator.is_projection_empty:  # the ends of lines are all that is looked at
@@ -160,7 +160,7 @@ class JsonLinesReader(LinesReader):
             self._loader.add_batch(self._rows.batch(rows), self._origin_of(piece, lines + start), positions[lines])
 
 
-def _filled(piece: Piece) -> NDArray[np.int64] | None:
+def filled(piece: Piece) -> NDArray[np.int64] | None:
     """Return the numbers of the lines that are not blank; None if one of them does not begin with `{` and end with `}`."""
     offsets = piece.offsets
     octets = np.frombuffer(piece.data, np.uint8)

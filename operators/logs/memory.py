@@ -1,4 +1,4 @@
-"""A log in memory, for tests and examples: MemoryLog, MemoryLogInput and MemoryLogReader."""
+"""A log in memory, for tests and examples: MemoryLog, MemoryLogInput and its readers."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing_extensions import TypeVar
 from operators.logs.block_reader import AbstractLogReader
 from operators.logs.messages import message_batch
 from operators.logs.protocol import LogPartition, OffsetsGone, Topics
+from operators.logs.scan_reader import AbstractLogScanReader
 from operators.logs.splitter_input import AbstractLogSplitterInput, to_topics
 
 R = TypeVar("R", default=bytes)
@@ -223,6 +224,22 @@ class MemoryLogReader(AbstractLogReader[R], Generic[R]):
 
     Args:
         log_name: its name. The other properties are those of AbstractLogReader.
+    """
+
+    log_name: str = attrs.field(kw_only=True)
+
+    @property
+    def log(self) -> MemoryServer:
+        """The log of that name."""
+        return MemoryServer(self.log_name)
+
+
+@attrs.define
+class MemoryLogScanReader(AbstractLogScanReader[R], Generic[R]):
+    """Reads ranges of offsets of a MemoryLog as columns of their values.
+
+    Args:
+        log_name: its name. The other properties are those of AbstractLogScanReader.
     """
 
     log_name: str = attrs.field(kw_only=True)

@@ -6,12 +6,16 @@ An adapter has three classes, one for each protocol here. All else (planning, st
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Sequence
 from typing import Protocol
 
 import attrs
 import pyarrow as pa
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MICROSECOND = datetime.timedelta(microseconds=1)
 
 
 @attrs.frozen
@@ -43,6 +47,16 @@ class LogPartition:
 def partition_name(topic: str, partition: int) -> str:
     """Return the name of a partition, as messages, ledgers and traces have it."""
     return f"{topic}[{partition}]"
+
+
+def time_of(start: str) -> int:
+    """Return a time as microseconds since the epoch. Without a zone it is in UTC.
+
+    >>> time_of("1970-01-01T00:00:01Z"), time_of("1970-01-02")
+    (1000000, 86400000000)
+    """
+    time = datetime.datetime.fromisoformat(start)
+    return ((time if time.tzinfo is not None else time.replace(tzinfo=datetime.UTC)) - _EPOCH) // _MICROSECOND
 
 
 @attrs.frozen

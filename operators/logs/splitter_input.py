@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import attrs
 import pyarrow as pa
@@ -14,11 +13,12 @@ import pyarrow as pa
 from dagflow import InputOperator, OperatorContext, OutputPort, State, WindowState
 from dagflow.config import Bytes, MiB, Millis, Seconds, not_negative, one_of, seconds_of
 from dagflow.scaling import Backlog
-from operators.logs.block_reader import Connected, OnLost, report_lost
+from operators.logs.access import Connected, OnLost, report_lost
 from operators.logs.blocks import OffsetBlock, PartitionPosition, cut_ranges
 from operators.logs.errors import OffsetsLost, StartTooFar, TopicMissing, TopicReplaced
+from operators.logs.event_times import ValueFormat, event_time_problem, event_times_of, value_format_problem
 from operators.logs.messages import bytes_of
-from operators.logs.protocol import LogPartition, MessageLog, OffsetsGone, Topics
+from operators.logs.protocol import LogPartition, MessageLog, OffsetsGone, Topics, time_of
 from operators.problems import all_problems
 
 BLOCK_BYTES = 8 * MiB
@@ -28,23 +28,11 @@ BLOCKS_PER_SLOT = 16
 SHOWN_PARTITIONS = 50
 
 Start = str | int | dict[str, int]
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-_MICROSECOND = datetime.timedelta(microseconds=1)
 
 
 def to_topics(value: str | Sequence[str]) -> tuple[str, ...]:
     """Return the chosen topics as a tuple; one may stand alone."""
     return (value,) if isinstance(value, str) else tuple(value)
-
-
-def time_of(start: str) -> int:
-    """Return a time as microseconds since the epoch. Without a zone it is in UTC.
-
-    >>> time_of("1970-01-01T00:00:01Z"), time_of("1970-01-02")
-    (1000000, 86400000000)
-    """
-    time = datetime.datetime.fromisoformat(start)
-    return ((time if time.tzinfo is not None else time.replace(tzinfo=datetime.UTC)) - _EPOCH) // _MICROSECOND
 
 
 def start_problem(start: Any) -> str | None:
@@ -136,7 +124,10 @@ class AbstractLogSplitterInput(InputOperator):
         on_lost: the reaction to messages that the log deleted before they were planned: `fail`, or `skip` to go on behind them.
             They are counted (`offsets_lost`), warned of, and reported on the port `errors`.
         wait: whether topics that are not there are waited for; continuous runs only.
-        event_time: `timestamp` declares a watermark: the timestamps of messages, less `out_of_orderness`; None: there is none.
+        event_time: declares a watermark: the event times of messages, less `out_of_orderness`. `timestamp` is that of the
+            message, `value.time` a field of its value: text in ISO 8601, an integer of microseconds, or a datetime of a decoder.
+            None: there is none.
+        value_format: how values are read for such a field: `json`, or a function of bytes that returns a dictionary or an object.
         out_of_orderness: how much later than others of its partition a message may come.
         idle_timeout: a partition that has had no new messages for this time, by the clock, is idle: it holds the watermark back
             by this time at most. With `--once`, one without new messages at the first look is idle at once.
@@ -154,9 +145,8 @@ class AbstractLogSplitterInput(InputOperator):
     scan_interval_millis: Millis = attrs.field(default=200, kw_only=True, validator=not_negative)
     on_lost: OnLost = attrs.field(default="fail", kw_only=True, validator=one_of(("fail", "skip")))
     wait: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
-    event_time: Literal["timestamp"] | None = attrs.field(
-        default=None, kw_only=True, validator=attrs.validators.optional(one_of(("timestamp",)))
-    )
+    event_time: str | None = attrs.field(default=None, kw_only=True)
+    value_format: ValueFormat = attrs.field(default="json", kw_only=True)
     out_of_orderness: Seconds = attrs.field(default=0.0, kw_only=True, converter=seconds_of, validator=not_negative)
     idle_timeout: Seconds = attrs.field(default=30.0, kw_only=True, converter=seconds_of, validator=not_negative)
 
@@ -181,8 +171,8 @@ class AbstractLogSplitterInput(InputOperator):
         """Raise ValueError for properties that no log can have."""
         with all_problems(super().check) as problems:
             problems.extend(topic_problems(self.topics))
-            if (problem := start_problem(self.start)) is not None:
-                problems.append(problem)
+            found = (start_problem(self.start), event_time_problem(self.event_time), value_format_problem(self.value_format))
+            problems.extend(problem for problem in found if problem is not None)
             for name in ("block_records", "window_blocks"):
                 value = getattr(self, name)
                 if value is not None and value <= 0:
@@ -454,11 +444,19 @@ class AbstractLogSplitterInput(InputOperator):
 
     def _last_time(self, position: PartitionPosition, start: int, stop: int) -> int | None:
         """Return the latest event time of a partition, by the last message of a range."""
+        assert self.event_time is not None
+        has_messages = False
         for before in (1, 100, 10_000):  # a gap may be there
             batch = self._batch(position, max(start, stop - before), stop)
-            times: list[int] = [] if batch is None else batch.column("timestamp").drop_null().cast("int64").to_pylist()
+            has_messages = has_messages or batch is not None
+            times = [] if batch is None else event_times_of(batch, self.event_time, self.value_format)
             if times:
                 return max([*times, *([position.event_time] if position.event_time is not None else [])])
+        if has_messages and (mark := f"event time of {position.topic}") not in self._look.warned:
+            self._look.warned.add(mark)
+            self._context.warn(
+                f"the last messages of topic {position.topic!r} have no event time ({self.event_time}): its watermark stays"
+            )
         return position.event_time
 
     def _batch(self, position: PartitionPosition, start: int, stop: int) -> pa.RecordBatch | None:

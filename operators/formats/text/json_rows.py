@@ -126,8 +126,8 @@ def is_parsable(data: bytes) -> bool:
     )
 
 
-def parse_line(data: bytes, exact: bool = False) -> dict[str, Any]:
-    """Parse a line as an object; `exact`: numbers with a fraction as decimals. Raises BadLine.
+def parse_line(data: bytes, exact: bool = False, noun: str = "line") -> dict[str, Any]:
+    """Parse a line as an object; `exact`: numbers with a fraction as decimals; `noun`: for reasons. Raises BadLine.
 
     >>> parse_line(b'[1]')
     Traceback (most recent call last):
@@ -137,17 +137,18 @@ def parse_line(data: bytes, exact: bool = False) -> dict[str, Any]:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise BadLine(not_text(f"byte {error.start} of the line", data[error.start : error.start + 1], "UTF-8")) from None
+        raise BadLine(not_text(f"byte {error.start} of the {noun}", data[error.start : error.start + 1], "UTF-8")) from None
     if data.count(b"{") + data.count(b"[") > MOST_NESTED and depth(data) > MOST_NESTED:
-        raise BadLine(f"the line is nested more than {MOST_NESTED} deep")
+        raise BadLine(f"the {noun} is nested more than {MOST_NESTED} deep")
     text = text.strip(" \t\r\n")
     try:
         value = (_EXACT if exact else _DECODER).decode(text)
     except json.JSONDecodeError as error:
-        raise BadLine(f"the line is not JSON: {error.msg} at character {error.pos}{_hint(text)}") from None
+        hint = _hint(text) if noun == "line" else ""
+        raise BadLine(f"the {noun} is not JSON: {error.msg} at character {error.pos}{hint}") from None
     if not isinstance(value, dict):
         kind = {list: "list", str: "text", bool: "truth value", type(None): "null"}.get(type(value), "number")
-        raise BadLine(f"the line is a JSON {kind}, but must be an object: {{…}}")
+        raise BadLine(f"the {noun} is a JSON {kind}, but must be an object: {{…}}")
     if "\\u" in text:
         _check_surrogates(value)
     return value
@@ -181,16 +182,17 @@ def _check_value(value: Any, column: str) -> None:
 
 @attrs.frozen
 class JsonRows:
-    """Parses lines one by one. `types`: of columns with a type; `columns`: the needed ones (None: all)."""
+    """Parses lines one by one. `types`: of columns with a type; `columns`: the needed ones (None: all); `noun`: for reasons."""
 
     types: dict[str, pa.DataType]
     columns: Collection[str] | None
+    noun: str = "line"
 
     def row(self, data: bytes) -> dict[str, Any]:
         """Return the needed members of a line. Raises BadLine."""
-        found = parse_line(data, exact=any("decimal" in str(kind) for kind in self.types.values()))
+        found = parse_line(data, exact=any("decimal" in str(kind) for kind in self.types.values()), noun=self.noun)
         if isinstance(found, _DuplicateKey) and (self.columns is None or found.key in self.columns):
-            raise BadLine(f"the line has the key {found.key!r} twice", found.key)
+            raise BadLine(f"the {self.noun} has the key {found.key!r} twice", found.key)
         row = {name: value for name, value in found.items() if self.columns is None or name in self.columns}
         for name, value in row.items():
             _check_value(value, name)

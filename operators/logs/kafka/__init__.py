@@ -6,4 +6,5 @@ Read in this order:
 2. `client`: the topics, partitions and offsets of a cluster.
 3. `stream`: the messages of a partition, from librdkafka into Arrow.
 4. `operators`: the input operator, the reader, and both as one thing.
+5. `scan`: messages as typed columns.
 """

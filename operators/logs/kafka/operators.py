@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic
+from typing import Any, Generic, get_args
 
 import attrs
 from typing_extensions import TypeVar
 
 from dagflow import DAG, ErrorRecord, Module, OperatorContext, ProxyOutputPort, ReaderRecord
-from dagflow.config import Seconds, Secret, seconds_of
+from dagflow.config import Seconds, Secret, one_of, seconds_of
 from operators.logs.block_reader import AbstractLogReader
 from operators.logs.blocks import PartitionPosition
 from operators.logs.kafka.client import KafkaLog
 from operators.logs.kafka.settings import OWN_SETTINGS, load_kafka
+from operators.logs.log_input import LogInputProperties, OnError
 from operators.logs.messages import LogMessage
-from operators.logs.splitter_input import AbstractLogSplitterInput, Start, to_topics
+from operators.logs.splitter_input import AbstractLogSplitterInput, to_topics
 from operators.problems import all_problems
 
 R = TypeVar("R", default=bytes)
@@ -37,7 +38,7 @@ class KafkaSplitterInput(AbstractLogSplitterInput):
         commit_group: a consumer group to which the positions of committed windows are written too, for tools that watch lags.
             Nothing reads them. Servers that refuse are warned of once, and do not stop the run.
         start, block_records, block_bytes, window_blocks, scan_interval_millis, on_lost, wait: see AbstractLogSplitterInput.
-        event_time, out_of_orderness, idle_timeout: see AbstractLogSplitterInput.
+        event_time, value_format, out_of_orderness, idle_timeout: see AbstractLogSplitterInput.
 
     >>> from operators.logs.protocol import Topics
     >>> source = KafkaSplitterInput("localhost:9092", ["clicks", "^orders-.*"], config={"sasl.password": "secret"})
@@ -117,18 +118,23 @@ class KafkaBlockReader(AbstractLogReader[R], Generic[R]):
         return KafkaLog(self.bootstrap_servers, self.config, self.timeout, self.batch_bytes)
 
 
-@attrs.define
-class KafkaInput(Module, Generic[R]):
+@attrs.define(slots=False)
+class KafkaInput(LogInputProperties, Module, Generic[R]):
     """Reads Kafka topics, each message once: a KafkaSplitterInput and a KafkaBlockReader.
 
-    The port `errors` is that of the reader.
+    KafkaScanInput reads the values of messages as typed columns. The port `errors` has bad messages, and ranges that were lost
+    after they were planned; `splitter_errors` has those that were lost before.
 
     The operators inside are called `splitter` and `reader`. What they can do and this module does not name is set there:
-    `operator.NAME.splitter.on_lost = "skip"`, `operator.NAME.reader.max_readers = 4`.
+    `operator.NAME.splitter.window_blocks = 4`, `operator.NAME.reader.batch_bytes = "4MiB"`.
 
     Args:
-        bootstrap_servers, topics, start, config: as KafkaSplitterInput has them.
-        convert_to_record: a function of a message's value, for the port `messages`; None drops the message.
+        bootstrap_servers, topics, config, timeout, commit_group: as KafkaSplitterInput has them.
+        convert_to_record: a function of a message's value, for the port `messages`; None drops the message. A field for
+            `event_time` is read by it, too; without it, values are JSON.
+        on_bad_message: `on_error` of the reader, for messages that it cannot convert: `fail`, `skip` or `route` (to
+            the port `errors`).
+        start, on_lost, wait, event_time, out_of_orderness, idle_timeout, min_readers, max_readers: see LogInputProperties.
 
     >>> from dagflow import plan
     >>> from operators import Console
@@ -142,29 +148,42 @@ class KafkaInput(Module, Generic[R]):
     bootstrap_servers: str = attrs.field(validator=attrs.validators.instance_of(str))
     topics: tuple[str, ...] = attrs.field(converter=to_topics)
     convert_to_record: Callable[[bytes], R | None] | None = attrs.field(default=None, kw_only=True)
-    start: Start = attrs.field(default="earliest", kw_only=True)
+    on_bad_message: OnError = attrs.field(default="fail", kw_only=True, validator=one_of(get_args(OnError)))
     config: Mapping[str, Secret] = attrs.field(factory=dict, kw_only=True, repr=False)
+    timeout: Seconds = attrs.field(default=30.0, kw_only=True, converter=seconds_of, validator=attrs.validators.gt(0))
+    commit_group: str | None = attrs.field(default=None, kw_only=True)
 
     batches = ProxyOutputPort[LogMessage]()
     messages = ProxyOutputPort[ReaderRecord[R]]()
     errors = ProxyOutputPort[ErrorRecord]()
+    splitter_errors = ProxyOutputPort[ErrorRecord]()
 
     def populate_dag(self, dag: DAG) -> None:
         """Splitter, reader, and the blocks between them."""
+        cluster: dict[str, Any] = {
+            "bootstrap_servers": self.bootstrap_servers,
+            "config": self.config,
+            "timeout": self.timeout,
+        }
         splitter = dag.add_operator(
             "splitter",
             KafkaSplitterInput(
-                bootstrap_servers=self.bootstrap_servers, topics=self.topics, start=self.start, config=self.config
+                topics=self.topics,
+                commit_group=self.commit_group,
+                value_format=self.convert_to_record or "json",
+                **cluster,
+                **self.planning(),
             ),
         )
         made: KafkaBlockReader[R] = KafkaBlockReader(  # no [R]: of bytes where nothing is converted, which may be batches then
-            self.convert_to_record, bootstrap_servers=self.bootstrap_servers, config=self.config
+            self.convert_to_record, on_error=self.on_bad_message, **cluster, **self.reading()
         )
         reader = dag.add_operator("reader", made)
         dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
         self.batches.set(reader.batches)
         self.messages.set(reader.messages)
         self.errors.set(reader.errors)
+        self.splitter_errors.set(splitter.errors)
 
 
 def server_problems(servers: str, config: Mapping[str, Any]) -> list[str]:

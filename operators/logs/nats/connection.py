@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
 import itertools
 import json
 import os
@@ -65,16 +66,18 @@ class NatsServer:
         return "nats://" + ",".join(host for number, host in enumerate(hosts) if not self._is_cut(number))
 
     def problems(self) -> list[str]:
-        """Return what is wrong with the URLs. No text has any of them.
+        """Return what is wrong with the URLs and the credentials. No text has any of them.
 
         >>> [len(NatsServer(url).problems()) for url in ("a, nats://ada:secret@[::1]:4222/", "nats://ada:se/cr@a", "", "a,b:x")]
         [0, 1, 1, 1]
         """
-        urls = self.urls
+        urls, problems = self.urls, []
+        if self.credentials is not None and importlib.util.find_spec("nkeys") is None:
+            problems.append("credentials needs the package nkeys: pip install 'dagflow[nats]'")
         if not urls:
-            return ["servers is empty: write nats://host:4222"]
+            return ["servers is empty: write nats://host:4222", *problems]
         wrong = [number for number, url in enumerate(urls) if self._is_cut(number) or not _is_url(url)]
-        return [
+        return problems + [
             f"servers: URL {number + 1} of {len(urls)} cannot be read: write nats://host:4222, or "
             "nats://user:password@host:4222; a password with any of / ? # , cannot stand in a URL"
             for number in wrong

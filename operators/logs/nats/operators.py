@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Generic
+from typing import Any, Generic, get_args
 
 import attrs
 from typing_extensions import TypeVar
 
 from dagflow import DAG, ErrorRecord, Module, ProxyOutputPort, ReaderRecord
-from dagflow.config import Seconds, Secret, seconds_of
+from dagflow.config import Seconds, Secret, one_of, seconds_of
 from dagflow.errors import PackageMissing
 from operators.logs.block_reader import AbstractLogReader
+from operators.logs.log_input import LogInputProperties, OnError
 from operators.logs.messages import LogMessage
 from operators.logs.nats.connection import NatsServer
 from operators.logs.nats.streams import NatsLog
 from operators.logs.protocol import Topics
-from operators.logs.splitter_input import AbstractLogSplitterInput, Start, to_topics
+from operators.logs.splitter_input import AbstractLogSplitterInput, to_topics
 from operators.problems import all_problems
 
 R = TypeVar("R", default=bytes)
+
+
+SERVER_PROPERTIES = ("servers", "subjects", "credentials", "domain", "timeout")
 
 
 def to_subjects(value: Any) -> tuple[str, ...]:
@@ -65,8 +68,6 @@ class NatsProperties:
         """Return what is wrong with the properties. Raises PackageMissing."""
         load_client(type(self).__name__)
         problems = self.nats_server.problems()
-        if self.credentials is not None and importlib.util.find_spec("nkeys") is None:
-            problems.append("credentials needs the package nkeys: pip install nkeys")
         wrong = [each for each in self.subjects if not is_subject(each)]
         return problems + [
             f"subjects has {each!r}: a subject is words with dots, where * is any word, and > the rest" for each in wrong
@@ -109,7 +110,7 @@ class NatsSplitterInput(NatsProperties, AbstractLogSplitterInput):
     Args:
         servers, subjects, credentials, domain, timeout: see NatsProperties.
         topics, start, block_records, block_bytes, window_blocks, scan_interval_millis, on_lost, wait, event_time,
-            out_of_orderness, idle_timeout: see AbstractLogSplitterInput.
+            value_format, out_of_orderness, idle_timeout: see AbstractLogSplitterInput.
     """
 
     def check(self) -> None:
@@ -152,22 +153,25 @@ class NatsBlockReader(NatsProperties, AbstractLogReader[R], Generic[R]):
         return NatsLog(self.nats_server, self.subjects, self.batch_bytes)
 
 
-@attrs.define
-class NatsInput(Module, Generic[R]):
+@attrs.define(slots=False)
+class NatsInput(LogInputProperties, Module, Generic[R]):
     """Reads the new messages of JetStream's streams, each once: a NatsSplitterInput and a NatsBlockReader.
 
-    The port `errors` is that of the reader.
+    NatsScanInput reads the values of messages as typed columns. The port `errors` has bad messages, and ranges that were lost
+    after they were planned; `splitter_errors` has those that were lost before.
 
     The operators inside are called `splitter` and `reader`. What they can do and this module does not name is set there:
-    `operator.NAME.splitter.on_lost = "skip"`, `operator.NAME.reader.batch_bytes = "4MiB"`. docs/how-to/nats.md has an
+    `operator.NAME.splitter.window_blocks = 4`, `operator.NAME.reader.batch_bytes = "4MiB"`. docs/how-to/nats.md has an
     example and the guarantees.
 
     Args:
-        servers, subjects, credentials, domain: see NatsProperties.
+        servers, subjects, credentials, domain, timeout: see NatsProperties.
         topics: streams, by names and by patterns, which begin with `^`.
-        start: see AbstractLogSplitterInput.
-        convert_to_record: a function of a message's value for `messages`; None: the bytes.
-        min_readers, max_readers: how many readers a window has.
+        convert_to_record: a function of a message's value for `messages`; None: the bytes. A field for `event_time` is read by
+            it, too; without it, values are JSON.
+        on_bad_message: `on_error` of the reader, for messages that it cannot convert: `fail`, `skip` or `route` (to
+            the port `errors`).
+        start, on_lost, wait, event_time, out_of_orderness, idle_timeout, min_readers, max_readers: see LogInputProperties.
 
     >>> from dagflow import plan
     >>> from operators import Console
@@ -181,31 +185,27 @@ class NatsInput(Module, Generic[R]):
     servers: Secret = attrs.field(repr=False, validator=attrs.validators.instance_of(str))
     topics: tuple[str, ...] = attrs.field(kw_only=True, converter=to_topics)
     subjects: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=to_subjects)
-    start: Start = attrs.field(default="earliest", kw_only=True)
     convert_to_record: Callable[[bytes], R | None] | None = attrs.field(default=None, kw_only=True)
+    on_bad_message: OnError = attrs.field(default="fail", kw_only=True, validator=one_of(get_args(OnError)))
     credentials: str | None = attrs.field(default=None, kw_only=True)
     domain: str | None = attrs.field(default=None, kw_only=True)
-    min_readers: int = attrs.field(default=1, kw_only=True)
-    max_readers: int = attrs.field(default=16, kw_only=True)
+    timeout: Seconds = attrs.field(default=10.0, kw_only=True, converter=seconds_of, validator=attrs.validators.gt(0))
 
     messages = ProxyOutputPort[ReaderRecord[R]]()
     batches = ProxyOutputPort[LogMessage]()
     errors = ProxyOutputPort[ErrorRecord]()
+    splitter_errors = ProxyOutputPort[ErrorRecord]()
 
     def populate_dag(self, dag: DAG) -> None:
         """Splitter, reader, and the blocks between them."""
-        server: dict[str, Any] = {
-            "servers": self.servers,
-            "subjects": self.subjects,
-            "credentials": self.credentials,
-            "domain": self.domain,
-        }
-        splitter = dag.add_operator("splitter", NatsSplitterInput(topics=self.topics, start=self.start, **server))
-        made: NatsBlockReader[R] = NatsBlockReader(
-            self.convert_to_record, min_readers=self.min_readers, max_readers=self.max_readers, **server
+        server = {name: getattr(self, name) for name in SERVER_PROPERTIES}
+        plans = NatsSplitterInput(topics=self.topics, value_format=self.convert_to_record or "json", **server, **self.planning())
+        reads: NatsBlockReader[R] = NatsBlockReader(
+            self.convert_to_record, on_error=self.on_bad_message, **server, **self.reading()
         )
-        reader = dag.add_operator("reader", made)
+        splitter, reader = dag.add_operator("splitter", plans), dag.add_operator("reader", reads)
         dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
         self.messages.set(reader.messages)
         self.batches.set(reader.batches)
         self.errors.set(reader.errors)
+        self.splitter_errors.set(splitter.errors)

@@ -68,8 +68,7 @@ class NatsWriter(LogWriter[T], Generic[T]):
         """Raise ValueError where properties contradict each other, and PackageMissing."""
         load_client(type(self).__name__)
         with all_problems(super().check) as problems:
-            if not NatsServer(self.servers).urls:
-                problems.append("servers is empty: write nats://host:4222")
+            problems.extend(NatsServer(self.servers, self.credentials, self.domain, self.timeout).problems())
             if not self.stream or any(character in self.stream for character in " .*>/\\"):
                 problems.append(f"stream is {self.stream!r}: a stream has a name without blanks and any of .*>/\\")
             if isinstance(self.subject, str):

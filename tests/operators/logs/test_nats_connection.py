@@ -14,7 +14,9 @@ pytest.importorskip("nats", reason="nats-py is not installed: pip install 'dagfl
 
 import nats.errors
 
-from operators import NatsBlockReader, NatsInput, NatsSplitterInput
+from dagflow import DAG
+from dagflow.model.graph.expand import expand
+from operators import NatsBlockReader, NatsInput, NatsScanInput, NatsSplitterInput, NatsWriter
 from operators.logs.errors import LogRefused, LogUnavailable, TopicReplaced
 from operators.logs.nats.connection import JetStream, NatsServer
 from operators.logs.nats.streams import NatsLog
@@ -58,7 +60,7 @@ def test_a_name_that_no_stream_has(stream: str) -> None:
 def test_credentials_need_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
     operator = NatsBlockReader(servers="nats://a", credentials="ada.creds")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ValueError, match="pip install nkeys"):
+    with pytest.raises(ValueError, match="needs the package nkeys"):
         operator.check()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
     operator.check()
@@ -118,6 +120,24 @@ def test_a_stream_that_is_another_one_than_was_planned(
     stream = NatsLog(jetstream.server).connect().open("ORDERS", 0, 1, "then")
     with pytest.raises(TopicReplaced, match=r"ORDERS\[0\] is not the log .* deleted"):
         stream.read(2)
+
+
+def test_the_writer_checks_servers_as_the_source_does() -> None:
+    with pytest.raises(ValueError, match="URL 1 of 1 cannot be read"):
+        NatsWriter("nats://ada:se/cret@a", "ORDERS", "orders").check()
+
+
+@pytest.mark.parametrize("module", [NatsInput, NatsScanInput])
+def test_modules_pass_properties_on(module: Any) -> None:
+    expected = {"on_lost": "skip", "timeout": 5.0, "max_readers": 3}
+    dag = DAG("test")
+    made = module("nats://a", topics="ORDERS", event_time="value.at", out_of_orderness=7, wait=True, **expected)
+    dag.add_module("orders", made)
+    operators: Any = {name: node.operator for name, node in expand(dag).operators.items()}
+    splitter, reader = operators["orders.splitter"], operators["orders.reader"]
+    assert {name: getattr(reader, name) for name in expected} == expected
+    assert (splitter.on_lost, splitter.timeout, splitter.wait) == ("skip", 5.0, True)
+    assert (splitter.event_time, splitter.out_of_orderness) == ("value.at", 7.0)
 
 
 def test_the_module_has_the_port_errors_of_its_reader() -> None:

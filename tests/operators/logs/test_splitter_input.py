@@ -350,6 +350,36 @@ def test_the_watermark_is_that_of_the_slowest_partition() -> None:
     assert watermarks == [17 * SECOND, 27 * SECOND, 27 * SECOND, 67 * SECOND]  # partition 1 is idle after 30 s without messages
 
 
+def test_event_times_of_a_field_of_values() -> None:
+    log = new_log({})
+    log.create("events", 2)
+    for value in (b'{"at": "1970-01-01T00:00:30Z"}', b'{"at": "1970-01-01T00:00:20Z"}', b"not json", b'{"at": null}'):
+        log.append("events", value, time=99 * SECOND)
+    log.append("events", b'{"at": 40000000}', partition=1)
+    operator = source(log, event_time="value.at", out_of_orderness="5s")
+    with OperatorTask(operator) as task:
+        task.emit_tuples()
+        assert operator.watermark() == 25 * SECOND
+
+
+def test_messages_without_an_event_time_are_warned_of() -> None:
+    log, warnings = new_log({0: 3}), list[str]()
+    operator = source(log, event_time="value.at", block_records=1, window_blocks=1)
+    with OperatorTask(operator) as task:
+        task.context.services.on_warn = warnings.append
+        for _ in range(2):
+            task.emit_tuples()
+            assert operator.watermark() is None
+            task.end_window()
+    assert [("have no event time (value.at)" in text) for text in warnings] == [True]
+
+
+@pytest.mark.parametrize(("name", "value"), [("event_time", "at"), ("value_format", "xml")])
+def test_event_times_that_cannot_be(name: str, value: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} is '{value}', and must be"):
+        source(new_log({0: 1}), **{name: value}).check()
+
+
 def test_an_idle_partition_does_not_hold_the_watermark_back() -> None:
     log = new_log({0: 100, 1: 3, 2: 0})
     operator = source(log, event_time="timestamp", idle_timeout=10.0)
