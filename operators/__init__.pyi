@@ -30,6 +30,7 @@ from operators.join.hash_join import HashJoin as HashJoin
 from operators.logs.avro_messages import AvroDecoder as AvroDecoder
 from operators.logs.block_reader import AbstractLogReader as AbstractLogReader
 from operators.logs.blocks import OffsetBlock as OffsetBlock
+from operators.logs.columns.scan_reader import AbstractLogScanReader as AbstractLogScanReader
 from operators.logs.kafka.operators import KafkaBlockReader as KafkaBlockReader
 from operators.logs.kafka.operators import KafkaInput as KafkaInput
 from operators.logs.kafka.operators import KafkaSplitterInput as KafkaSplitterInput
@@ -41,7 +42,6 @@ from operators.logs.nats.operators import NatsInput as NatsInput
 from operators.logs.nats.operators import NatsSplitterInput as NatsSplitterInput
 from operators.logs.nats.scan import NatsScanInput as NatsScanInput
 from operators.logs.nats.scan import NatsScanReader as NatsScanReader
-from operators.logs.scan_reader import AbstractLogScanReader as AbstractLogScanReader
 from operators.logs.splitter_input import AbstractLogSplitterInput as AbstractLogSplitterInput
 from operators.readers.abstract_block_reader import AbstractBlockReader as AbstractBlockReader
 from operators.readers.abstract_scan_reader import AbstractScanReader as AbstractScanReader

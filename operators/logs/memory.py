@@ -12,12 +12,13 @@ import pyarrow as pa
 from typing_extensions import TypeVar
 
 from operators.logs.block_reader import AbstractLogReader
+from operators.logs.columns.scan_reader import AbstractLogScanReader
 from operators.logs.messages import message_batch
 from operators.logs.protocol import LogPartition, OffsetsGone, Topics
-from operators.logs.scan_reader import AbstractLogScanReader
 from operators.logs.splitter_input import AbstractLogSplitterInput, to_topics
 
 R = TypeVar("R", default=bytes)
+T = TypeVar("T", default=Any)
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -235,7 +236,7 @@ class MemoryLogReader(AbstractLogReader[R], Generic[R]):
 
 
 @attrs.define
-class MemoryLogScanReader(AbstractLogScanReader[R], Generic[R]):
+class MemoryLogScanReader(AbstractLogScanReader[T], Generic[T]):
     """Reads ranges of offsets of a MemoryLog as columns of their values.
 
     Args:

@@ -9,11 +9,11 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow.config import Seconds, Secret, seconds_of
+from operators.logs.columns.scan_reader import AbstractLogScanReader
 from operators.logs.kafka.client import KafkaLog
 from operators.logs.kafka.operators import KafkaSplitterInput, server_problems
 from operators.logs.kafka.settings import load_kafka
 from operators.logs.log_input import AbstractLogScanInput
-from operators.logs.scan_reader import AbstractLogScanReader
 from operators.logs.splitter_input import to_topics
 from operators.problems import all_problems
 

@@ -8,10 +8,10 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow.config import Seconds, Secret, seconds_of
+from operators.logs.columns.scan_reader import AbstractLogScanReader
 from operators.logs.log_input import AbstractLogScanInput
 from operators.logs.nats.operators import SERVER_PROPERTIES, NatsProperties, NatsSplitterInput, to_subjects
 from operators.logs.nats.streams import NatsLog
-from operators.logs.scan_reader import AbstractLogScanReader
 from operators.logs.splitter_input import to_topics
 from operators.problems import all_problems
 

@@ -12,9 +12,9 @@ from dagflow import OperatorContext
 from dagflow.scan import BadRow
 from operators.logs.access import ReadsLog, lost_text
 from operators.logs.blocks import OffsetBlock
+from operators.logs.columns.values import DecodedMessages, JsonMessages, MessageReader
 from operators.logs.errors import OffsetsLost
 from operators.logs.event_times import ValueFormat, value_format_problem
-from operators.logs.message_values import DecodedMessages, JsonMessages, MessageReader
 from operators.logs.messages import SCHEMA
 from operators.logs.protocol import LogStream
 from operators.problems import all_problems
