@@ -17,7 +17,7 @@ def bare(topic: Topic, output: Path) -> None:
 
     output.mkdir()
     config = {"bootstrap.servers": topic.servers, "group.id": "bare", "enable.auto.commit": False, "enable.partition.eof": True}
-    consumer = Consumer({**config, "fetch.wait.max.ms": 50})  # as ours has it
+    consumer = Consumer({**config, "fetch.wait.max.ms": 50, "fetch.queue.backoff.ms": 10})  # as ours has them
     consumer.assign([TopicPartition(topic.name, number, OFFSET_BEGINNING) for number in range(topic.partitions)])
     ended = 0
     message: Any  # its type allows for messages without a value
