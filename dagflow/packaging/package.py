@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +51,6 @@ class Package:
         archive: the libraries, for `spark.archives`. If they are in a shared folder, only the script that finds them.
         shared: the libraries in a shared folder.
         code: the application's modules, for `--py-files`.
-        main: the program for spark-submit.
         module: the application as a module of `code`.
         python: the version of Python that executors need.
         libraries: what the archive holds.
@@ -64,7 +62,6 @@ class Package:
     archive: Path
     shared: Path | None
     code: Path
-    main: Path
     module: str
     python: str
     libraries: tuple[Library, ...]
@@ -95,16 +92,6 @@ class Package:
         """Return the settings of a classic session. Archives that are `given` stay."""
         others = (given or {}).get("spark.archives", "")
         return {"spark.archives": ",".join(filter(None, [others, self.uri])), "spark.pyspark.python": PYTHON}
-
-    def submit_command(self, application: str, mode: str, arguments: Sequence[str] = ()) -> str:
-        """Return the line for spark-submit. In cluster mode, the driver runs in the archive's Python too."""
-        words = ["spark-submit", "--master", "MASTER", "--deploy-mode", mode, "--archives", self.uri]
-        words += ["--conf", f"spark.pyspark.python={PYTHON}"]
-        if mode == "client":
-            words += ["--conf", f"spark.pyspark.driver.python={sys.executable}"]
-        else:
-            words += ["--conf", f"spark.yarn.appMasterEnv.PYSPARK_PYTHON={PYTHON}", "--py-files", str(self.code)]
-        return shlex.join([*words, str(self.main), "launch", application, *arguments])
 
 
 def package_of(
@@ -158,8 +145,6 @@ def package_of(
         sent = folder / f"{plain}-shared-{address(script)}.tar.gz"
         publish(sent, script)
     publish(zipped, sources)
-    main = folder / MAIN
-    main.write_bytes(_MAIN)
     digits = "[0-9a-f]" * 16
     remove_old(folder, [f"{plain}-{digits}.tar.gz", f"{plain}-shared-{digits}.tar.gz", f"{plain}-{digits}.zip"], _KEPT)
     return Package(
@@ -167,13 +152,25 @@ def package_of(
         archive=sent,
         shared=place,
         code=zipped,
-        main=main,
         module=_module_of(populate_dag, code),
         python=interpreter.version,
         libraries=tuple(libraries),
         is_new=is_new,
         seconds=time.monotonic() - began,
     )
+
+
+def main_program(environ: Mapping[str, str] | None = None) -> Path:
+    """Return the program for spark-submit, which starts `dagflow`, in the cache folder.
+
+    Raises PackageNotMade.
+    """
+    main = _folder(os.environ if environ is None else environ) / MAIN
+    try:
+        main.write_bytes(_MAIN)
+    except OSError as error:
+        raise PackageNotMade(doing=f"writing {main}", reason=error.strerror or str(error), remedy="make room for it") from error
+    return main
 
 
 def _module_of(populate_dag: Any, code: Mapping[str, Path]) -> str:

@@ -81,7 +81,6 @@ def test_code_has_an_address_of_its_own(make: Make) -> None:
     assert package.code.parent == package.archive.parent
     assert zipfile.ZipFile(package.code).namelist() == ["app.py"]
     assert package.module == "app:populate_dag"
-    compile(package.main.read_text(), str(package.main), "exec")
 
 
 def test_drivers_of_urls_come_along(make: Make, install: Install) -> None:
@@ -124,15 +123,6 @@ def test_settings_of_spark_keep_other_archives(make: Make) -> None:
     ours = f"{package.archive}#environment"
     assert package.spark_settings() == {"spark.archives": ours, "spark.pyspark.python": "./environment/bin/python"}
     assert package.spark_settings({"spark.archives": "a.zip#data"})["spark.archives"] == f"a.zip#data,{ours}"
-
-
-def test_lines_for_spark_submit(make: Make) -> None:
-    package = make()
-    client, cluster = package.submit_command("apps/x", "client"), package.submit_command(package.module, "cluster")
-    assert "spark.pyspark.driver.python=" in client
-    assert "--py-files" not in client
-    assert client.endswith("dagflow_main.py launch apps/x")
-    assert f"--py-files {package.code}" in cluster
 
 
 def test_a_cache_that_cannot_be_is_told(tmp_path: Path) -> None:

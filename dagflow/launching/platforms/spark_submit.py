@@ -3,53 +3,50 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal
-
-import attrs
 
 from dagflow.launching.errors import ModeUnsupported
 from dagflow.launching.platforms.submission import Submission
+from dagflow.packaging.package import Package
 
 Mode = Literal["client", "cluster"]
 
 
-@attrs.frozen(kw_only=True)
-class Shipped:
-    """Files that travel with a submission: those of `dagflow package`.
+def words(submission: Submission, main: Path, mode: Mode, package: Package | None = None) -> list[str]:
+    """Return the words of the command line.
 
-    Attributes:
-        main: the main program.
-        archive: the archive of the environment, unpacked as `environment`; "" if executors have what they need.
-        code: the zip of the application's code; "" if it travels with the tasks.
+    Args:
+        submission: what is to be launched.
+        main: the program that spark-submit starts.
+        mode: where the driver is. In the cluster, it runs in the package's Python, and the application is in the package's code.
+        package: what executors get; None: they have what they need.
+
+    Raises ModeUnsupported, SecretInSubmission.
     """
-
-    main: str
-    archive: str = ""
-    code: str = ""
-
-
-def words(submission: Submission, shipped: Shipped, mode: Mode) -> list[str]:
-    """Return the words of the command line. Raises ModeUnsupported, SecretInSubmission."""
     submission.check_secrets()
     if mode == "cluster" and submission.master.startswith("spark://"):
         raise ModeUnsupported(platform="standalone", mode=mode, reason="Spark does not run Python drivers on standalone workers")
     settings = dict(submission.spark)
-    python = "./environment/bin/python"
-    if shipped.archive:
-        settings["spark.archives"] = f"{shipped.archive}#environment"
-        settings["spark.executorEnv.PYSPARK_PYTHON"] = python
-        settings["spark.yarn.appMasterEnv.PYSPARK_PYTHON" if mode == "cluster" else "spark.pyspark.python"] = python
     line = ["spark-submit", "--master", submission.master, "--deploy-mode", mode, "--name", submission.name]
-    if mode == "cluster":
+    arguments = submission.arguments
+    if package is not None:
+        settings |= package.spark_settings(settings)
+    if mode == "client":
+        settings.setdefault("spark.pyspark.driver.python", sys.executable)
+    else:
         # the client waits, and ends with the exit code of the application master; a driver that dies is started again
         settings.setdefault("spark.yarn.submit.waitAppCompletion", "true")
         settings.setdefault("spark.yarn.maxAppAttempts", "3")
+        if package is not None:
+            settings["spark.yarn.appMasterEnv.PYSPARK_PYTHON"] = package.launcher
+            line += ["--py-files", str(package.code)]
+            arguments = (package.module, *arguments[1:])
     for key, value in sorted(settings.items()):
         line += ["--conf", f"{key}={value}"]
-    if shipped.code and mode == "cluster":
-        line += ["--py-files", shipped.code]
-    return [*line, shipped.main, "launch", *submission.arguments]
+    return [*line, str(main), "launch", *arguments]
 
 
 def text(line: Sequence[str]) -> str:

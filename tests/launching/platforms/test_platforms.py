@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -9,9 +11,10 @@ import pytest
 
 from dagflow.errors import ModeUnsupported, SecretInSubmission
 from dagflow.launching.platforms.kubernetes import Cluster, documents, manifest
-from dagflow.launching.platforms.spark_submit import Shipped, words
+from dagflow.launching.platforms.spark_submit import words
 from dagflow.launching.platforms.submission import Submission
 from dagflow.launching.platforms.yaml import as_yaml
+from dagflow.packaging.package import Package
 
 ORDERS = Submission(
     name="orders",
@@ -19,6 +22,7 @@ ORDERS = Submission(
     spark={"spark.executor.memory": "4g"},
     master="yarn",
 )
+MAIN = Path("main.py")
 PLAIN, CLAIMED = (
     Cluster(image="registry.example/orders:1"),
     Cluster(image="o:1", secrets=("keys",), claim="runs", continuous=True),
@@ -54,22 +58,27 @@ def test_secrets_are_named_and_never_written() -> None:
             manifest(wrong, PLAIN)
         assert "abc" not in str(raised.value)
         with pytest.raises(SecretInSubmission):
-            words(wrong, Shipped(main="main.py"), "client")
+            words(wrong, MAIN, "client")
 
 
-def test_an_environment_travels_to_driver_and_executors() -> None:
-    shipped = Shipped(main="main.py", archive="o-1.tar.gz", code="o-1.zip")
-    line = words(ORDERS, shipped, "cluster")
-    assert "spark.archives=o-1.tar.gz#environment" in line
+def test_an_environment_travels_to_driver_and_executors(tmp_path: Path) -> None:
+    archive, code = tmp_path / "o-1.tar.gz", tmp_path / "o-1.zip"
+    package = Package("orders", archive, None, code, "app:populate_dag", "3.11", (), is_new=True, seconds=0.0)
+    line = words(ORDERS, MAIN, "cluster", package)
+    assert f"spark.archives={archive}#environment" in line
     assert "spark.yarn.appMasterEnv.PYSPARK_PYTHON=./environment/bin/python" in line
+    assert line[-7:] == ["main.py", "launch", "app:populate_dag", *ORDERS.arguments[1:]]
+    assert line[line.index("--py-files") + 1] == str(code)
+    line = words(ORDERS, MAIN, "client", package)
+    assert "spark.pyspark.python=./environment/bin/python" in line
+    assert f"spark.pyspark.driver.python={sys.executable}" in line
     assert line[-7:] == ["main.py", "launch", *ORDERS.arguments]
-    assert line[line.index("--py-files") + 1] == "o-1.zip"
-    assert "spark.pyspark.python=./environment/bin/python" in words(ORDERS, shipped, "client")
+    assert "--py-files" not in line
 
 
 def test_standalone_clusters_run_no_python_drivers() -> None:
     with pytest.raises(ModeUnsupported, match="--deploy-mode client"):
-        words(attrs.evolve(ORDERS, master="spark://boss:7077"), Shipped(main="main.py"), "cluster")
+        words(attrs.evolve(ORDERS, master="spark://boss:7077"), MAIN, "cluster")
 
 
 def test_words_that_yaml_would_read_as_something_else_are_quoted() -> None:

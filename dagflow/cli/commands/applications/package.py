@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import gc
 import json
+import shlex
 
 from dagflow.cli.app_arguments import AppArguments, app_command
 from dagflow.cli.prepare import planned
 from dagflow.errors.shown import visible
 from dagflow.launching.launch import make_package
-from dagflow.packaging.package import Package
+from dagflow.launching.platforms.spark_submit import Mode, words
+from dagflow.launching.platforms.submission import Submission
+from dagflow.packaging.package import Package, main_program
 from dagflow.render.words import seconds, size
 
 
@@ -55,11 +58,16 @@ def as_lines(package: Package, application: str) -> list[str]:
         f"  dagflow launch {application} --package --master spark://HOST:7077 -D …",
         "",
         "With spark-submit, the driver here:",
-        f"  {package.submit_command(application, 'client')} -D …",
+        f"  {_submitted(package, application, 'client')} -D …",
         "",
         "With spark-submit, the driver in the cluster (YARN, Kubernetes):",
-        f"  {package.submit_command(package.module, 'cluster')} -D …",
+        f"  {_submitted(package, application, 'cluster')} -D …",
     ]
+
+
+def _submitted(package: Package, application: str, mode: Mode) -> str:
+    submission = Submission(name=package.name, arguments=(application,), spark={}, master="MASTER")
+    return shlex.join(words(submission, main_program(), mode, package))
 
 
 def as_json(package: Package, application: str) -> dict[str, object]:
@@ -71,14 +79,14 @@ def as_json(package: Package, application: str) -> dict[str, object]:
         "shared": None if package.shared is None else str(package.shared),
         "bytes": package.bytes,
         "code": str(package.code),
-        "main": str(package.main),
+        "main": str(main_program()),
         "python": package.python,
         "libraries": {each.name: each.version for each in package.libraries},
         "is_new": package.is_new,
         "seconds": round(package.seconds, 3),
         "spark": package.spark_settings(),
         "submit": {
-            "client": package.submit_command(application, "client"),
-            "cluster": package.submit_command(package.module, "cluster"),
+            "client": _submitted(package, application, "client"),
+            "cluster": _submitted(package, application, "cluster"),
         },
     }

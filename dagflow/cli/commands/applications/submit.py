@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shlex
 import subprocess
@@ -15,11 +14,15 @@ from dagflow.cli.app_arguments import AppArguments, app_command
 from dagflow.cli.prepare import planned
 from dagflow.launching.build import LoadedApplication
 from dagflow.launching.errors import ModeUnsupported, SubmissionIncomplete
+from dagflow.launching.launch import make_package
 from dagflow.launching.platforms import kubernetes, spark_submit
 from dagflow.launching.platforms.submission import Submission
+from dagflow.packaging.package import main_program
 
 PLATFORMS = ("standalone", "yarn", "kubernetes", "connect")
 _OF_PLATFORM = ("master", "remote")
+_OF_PACKAGE = ("package", "package_lock", "package_with", "package_folder")
+"""What spark-submit sends, the launch that it starts does not send again."""
 
 
 @app_command(
@@ -49,7 +52,7 @@ def command(
     yes: bool,
 ) -> int:
     """Print the command line or the manifest. Return the exit code of what has run."""
-    built, _ = planned(arguments)
+    built, plan = planned(arguments)
     submission = _submission(arguments, built, to)
     if to == "kubernetes":
         if not image:
@@ -70,10 +73,8 @@ def command(
         submission.check_secrets()
         line = ["dagflow", "launch", *submission.arguments, "--remote", submission.master, *_definitions(submission.spark)]
         return _ran(shlex.join(line) + "\n", [sys.executable, "-m", *line], yes)
-    main = importlib.util.find_spec("dagflow.__main__")
-    assert main is not None
-    assert main.origin is not None
-    line = spark_submit.words(submission, spark_submit.Shipped(main=main.origin), deploy_mode)
+    package = make_package(built, plan) if built.run.package else None
+    line = spark_submit.words(submission, main_program(), deploy_mode, package)
     return _ran(spark_submit.text(line) + "\n", line, yes)
 
 
@@ -86,7 +87,7 @@ def _submission(arguments: AppArguments, built: LoadedApplication, to: str) -> S
     given = [part for text in arguments.definitions if not text.startswith("spark.") for part in ("-D", text)]
     given += [part for file in arguments.conf_files for part in ("--conf", file)]
     for name, value in arguments.options.items():
-        if value is None or name in _OF_PLATFORM:
+        if value is None or name in _OF_PLATFORM or (name in _OF_PACKAGE and to in ("standalone", "yarn")):
             continue
         option = name.replace("_", "-")
         given += [f"--{option}" if value is True else f"--no-{option}" if value is False else f"--{option}={value}"]
