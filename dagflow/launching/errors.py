@@ -174,6 +174,4 @@ class SubmissionIncomplete(ConfigError):
     example = {"platform": "kubernetes", "missing": "--image IMAGE"}
 
     def message(self) -> str:
-        return (
-            f"{self.platform} needs {self.missing}\n  help: add it, and see the command line or the manifest without --yes first"
-        )
+        return f"{self.platform} needs {self.missing}\n  help: add it; without --yes, the command line or the manifest is only printed"

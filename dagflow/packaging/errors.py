@@ -19,7 +19,7 @@ class LockUnusable(ConfigError, ValueError):
     example = {"path": "requirements.txt", "reason": "line 3, 'attrs>=23', has no exact version: name==version"}
 
     def message(self) -> str:
-        return f"{self.path} is not a lock file: {self.reason}\n  help: make one: {self.remedy}"
+        return f"{self.path} is not usable as a lock file: {self.reason}\n  help: make one: {self.remedy}"
 
 
 @error(kw_only=True)
@@ -29,7 +29,7 @@ class LibraryUnknown(ConfigError, ValueError):
     name: str
     asked_by: str
     code: ClassVar[str] = "DF274"
-    example = {"name": "s3fs", "asked_by": "--with"}
+    example = {"name": "s3fs", "asked_by": "--package-with"}
 
     def message(self) -> str:
         return f"{self.asked_by} asks for {self.name}, which is not installed here\n  help: pip install {self.name}"
@@ -47,7 +47,7 @@ class InstallerMissing(InfrastructureError):
     def message(self) -> str:
         return (
             f"{self.path} cannot be installed: there is no uv on PATH, and {self.python} has no pip\n"
-            f"  help: {self.python} -m ensurepip; or leave --lock out: then what is installed here is packaged"
+            f"  help: {self.python} -m ensurepip; or leave --package-lock out, to package what is installed here"
         )
 
 

@@ -101,7 +101,7 @@ class Installed:
         """Return a distribution with its files. Raises LibraryUnknown."""
         distribution = self.by_name.get(canonical(name))
         if distribution is None:
-            raise LibraryUnknown(name=name, asked_by="--with")
+            raise LibraryUnknown(name=name, asked_by="--package-with")
         return Library(canonical(name), distribution.version, _files(distribution))
 
 

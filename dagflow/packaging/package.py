@@ -22,7 +22,7 @@ from dagflow.packaging.code import (
     texts_of,
     user_modules,
 )
-from dagflow.packaging.errors import LibraryUnknown, PackageNotMade
+from dagflow.packaging.errors import LibraryUnknown, LockUnusable, PackageNotMade
 from dagflow.packaging.launcher import ENVIRONMENT, PYTHON, Interpreter, launcher
 from dagflow.packaging.libraries import FROM_SPARK, Installed, Library, canonical, our_library
 from dagflow.packaging.lock import install
@@ -112,7 +112,7 @@ def package_of(
         populate_dag: its function, whose module is the application's.
         operators: those of its DAG.
         lock: a file with exact versions, to be installed; None: what is installed here.
-        extra: names of further libraries.
+        extra: names of further libraries, which a lock file has to hold too.
         texts: URLs that tasks read or write, besides those in properties of operators.
         shared: a folder that all machines see: the archive goes there, and what Spark sends is a script that finds it.
         environ: the environment, which names the cache folder.
@@ -126,6 +126,8 @@ def package_of(
     code = code_files(sys.modules.get(getattr(populate_dag, "__module__", "")), user_modules())
     if lock is not None:
         libraries = [our_library(), *install(Path(os.path.abspath(lock)), folder)]
+        if missing := {canonical(each) for each in extra} - {library.name for library in libraries}:
+            raise LockUnusable(path=lock, reason=f"{', '.join(sorted(missing))} is missing, which --package-with asks for")
     else:
         libraries = _libraries_here(code.values(), populate_dag, operators, texts, extra)
     interpreter = Interpreter.here()
@@ -192,7 +194,7 @@ def _libraries_here(
     modules |= driver_modules([*texts, *texts_of(operators)])
     wanted = {canonical(each) for each in extra}
     for each in sorted(wanted - installed.by_name.keys()):
-        raise LibraryUnknown(name=each, asked_by="package_with")
+        raise LibraryUnknown(name=each, asked_by="--package-with")
     names = installed.closed({"dagflow", *installed.that_provide(modules), *installed.plugins(), *wanted})
     required = installed.closed(_required_by_us(installed)) if "dagflow" not in installed.by_name else []
     return [our_library(), *(installed.library(each) for each in sorted({*names, *required} - {"dagflow"}))]

@@ -62,10 +62,12 @@ class ExecutorsUnfit(InfrastructureError):
         "address": "spark://head:7077",
         "table": (
             "pyarrow is not installed for /usr/bin/python3  (worker-2, in /spark/app-1/1)",
-            "  help: /usr/bin/python3 -m pip install 'pyarrow==21.0.0'",
+            "  help: /usr/bin/python3 -m pip install 'pyarrow==21.0.0'; or launch with --package",
         ),
     }
-    general_remedy = "do what the table says on the executors, or send the libraries along with `dagflow launch --package`"
+    general_remedy = (
+        "do what the table says on the executors, or send the libraries along with `dagflow launch --package`; then launch again"
+    )
 
     def message(self) -> str:
         lines = "\n".join(f"  {line}" for line in self.table)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import dagflow.packaging.package as packaging
-from dagflow.errors import LibraryUnknown, PackageNotMade
+from dagflow.errors import LibraryUnknown, LockUnusable, PackageNotMade
 from dagflow.packaging.libraries import Installed, Library
 from dagflow.packaging.package import Package, package_of
 from operators import Filter
@@ -107,6 +107,13 @@ def test_a_shared_folder_that_cannot_be_written_is_told(make: Make, tmp_path: Pa
 def test_an_unknown_library_is_refused(make: Make) -> None:
     with pytest.raises(LibraryUnknown, match="pip install nothing-like-it"):
         make(extra=["nothing_like.it"])
+
+
+def test_a_lock_holds_the_further_libraries_too(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packaging, "install", lambda path, folder: [Library("attrs", "26.1", {})])
+    assert [each.name for each in make(lock="lock.txt", extra=["attrs"]).libraries] == ["dagflow", "attrs"]
+    with pytest.raises(LockUnusable, match="s3fs is missing, which --package-with asks for"):
+        make(lock="lock.txt", extra=["attrs", "s3fs"])
 
 
 def test_old_archives_go(make: Make, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def words(submission: Submission, main: Path, mode: Mode, package: Package | Non
     if mode == "client":
         settings.setdefault("spark.pyspark.driver.python", sys.executable)
     else:
-        # the client waits, and ends with the exit code of the application master; a driver that dies is started again
+        # the client waits, and ends with 1 if the application failed; a driver that ends with any error is started again
         settings.setdefault("spark.yarn.submit.waitAppCompletion", "true")
         settings.setdefault("spark.yarn.maxAppAttempts", "3")
         if package is not None:

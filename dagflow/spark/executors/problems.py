@@ -56,25 +56,31 @@ def problems_of(needs: Needs, facts: Facts, asked: float | None = None, answered
             continue  # dagflow brings what it requires
         if there is None:
             missing.add(name)
-            yield Problem(place, f"{name} is not installed for {python}", f"{pip} '{exact}'")
+            yield Problem(place, f"{name} is not installed for {python}", f"{pip} '{exact}'; {_sent(name)}")
         elif name == "dagflow" and here and there and there != here:
             missing.add(name)
-            yield Problem(place, f"dagflow {there}; the driver has {here}", f"{pip} '{exact}'")
+            yield Problem(place, f"dagflow {there}; the driver has {here}", f"{pip} '{exact}'; {_sent(name)}")
         elif name != "dagflow" and there and not fits(there, wanted):
             missing.add(name)
-            yield Problem(place, f"{name} {there}; dagflow needs {wanted}", f"{pip} '{exact}'")
+            yield Problem(place, f"{name} {there}; dagflow needs {wanted}", f"{pip} '{exact}'; {_sent(name)}")
     for module, reason in facts.broken.items():
         owner = needs.modules.get(module, "")
         if owner not in missing and not (owner and "dagflow" in missing and required(owner) != owner):
             package = owner if owner not in ("", "dagflow") else module.partition(".")[0]
             exact = f"{package}=={own}" if (own := needs.packages.get(package)) else package
-            yield Problem(place, f"cannot import {module}: {reason}", f"{pip} '{exact}'")
+            other = f"; {_sent(package)}" if owner else ""
+            yield Problem(place, f"cannot import {module}: {reason}", f"{pip} '{exact}'{other}")
     for folder, reason in facts.folders.items():
         yield Problem(place, f"{folder}: {reason}", _folder_remedy(folder, reason))
     skew = _skew(facts.clock, asked, answered)
     if abs(skew) > needs.max_skew:
         way = "ahead of" if skew > 0 else "behind"
         yield Problem(place, f"the clock is {abs(skew):.0f} s {way} the driver's", "sudo timedatectl set-ntp true, on both hosts")
+
+
+def _sent(package: str) -> str:
+    """Return the remedy that changes nothing on the executor: the launch sends the library."""
+    return "or launch with --package" if package in PACKAGES else f"or launch with --package --package-with {package}"
 
 
 def python_remedy(version: str) -> str:

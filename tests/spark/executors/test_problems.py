@@ -54,27 +54,27 @@ PIP = "/usr/bin/python3 -m pip install"
                 "broken": {"dagflow.tasks": "ModuleNotFoundError: No module named 'dagflow'"},
             },
             "dagflow is not installed for /usr/bin/python3",
-            f"{PIP} 'dagflow==0.1.0'",
+            f"{PIP} 'dagflow==0.1.0'; or launch with --package",
         ),
         (
             {"packages": {"dagflow": "0.0.9", "pyarrow": "20"}},
             "dagflow 0.0.9; the driver has 0.1.0",
-            f"{PIP} 'dagflow==0.1.0'",
+            f"{PIP} 'dagflow==0.1.0'; or launch with --package",
         ),
         (
             {"packages": {"dagflow": "0.1.0", "pyarrow": "12.0.1"}},
             "pyarrow 12.0.1; dagflow needs pyarrow>=18",
-            f"{PIP} 'pyarrow==21.0.0'",
+            f"{PIP} 'pyarrow==21.0.0'; or launch with --package",
         ),
         (
             {"broken": {"dagflow.tasks": "ModuleNotFoundError: No module named 'attrs'"}},
             "cannot import dagflow.tasks: ModuleNotFoundError: No module named 'attrs'",
-            f"{PIP} 'dagflow==0.1.0'",
+            f"{PIP} 'dagflow==0.1.0'; or launch with --package",
         ),
         (
             {"broken": {"yaml": "ModuleNotFoundError: No module named 'yaml'"}},
             "PyYAML is not installed for /usr/bin/python3",
-            f"{PIP} 'PyYAML==6.0'",
+            f"{PIP} 'PyYAML==6.0'; or launch with --package --package-with PyYAML",
         ),
         ({"broken": {"own": "ValueError: no"}}, "cannot import own: ValueError: no", f"{PIP} 'own'"),
         (

@@ -106,4 +106,4 @@ def _ran(text: str, line: Sequence[str], yes: bool, given: str | None = None) ->
     try:
         return subprocess.run(line, input=given, text=True, check=False).returncode
     except FileNotFoundError as error:
-        raise SubmissionIncomplete(platform=line[0], missing=f"the program {line[0]} on PATH") from error
+        raise SubmissionIncomplete(platform="--yes", missing=f"the program {line[0]} on PATH") from error

@@ -60,7 +60,7 @@ def test_mistakes_are_reported_as_elsewhere(dagflow: Dagflow) -> None:
     assert dagflow("package", LINE_FILTER).code == 2
     answer = dagflow("package", LINE_FILTER, *GIVEN, "--package-lock", "lock.txt")
     assert answer.code == 2
-    assert "lock.txt is not a lock file: it cannot be read" in answer.err
+    assert "lock.txt is not usable as a lock file: it cannot be read" in answer.err
 
 
 @pytest.mark.parametrize("runner", [["--runner", "local"], ["--master", "local[2]"]])
