@@ -386,7 +386,7 @@ def executor_needs(built: LoadedApplication, plan: Plan) -> Any:
 def packaged(built: LoadedApplication, plan: Plan) -> Package | None:
     """Return the package for a launch; None if none is wanted, or if tasks run in this machine's own Python.
 
-    Raises ConflictingSettings, and what `make_package` does.
+    Raises what `make_package` does.
     """
     run = built.run
     if not run.package or run.runner != "spark":
@@ -397,15 +397,18 @@ def packaged(built: LoadedApplication, plan: Plan) -> Package | None:
     links: Any = importlib.import_module("dagflow.spark.connection.links")
     if links.is_local(session.address_of(run.master, run.remote, built.spark).value):
         return None
-    if given := [f"{key} = {built.spark[key]}" for key in _PYTHONS if key in built.spark]:
-        raise ConflictingSettings(reason="a package brings its own Python", given=("package = true", *given))
     return make_package(built, plan)
 
 
 def make_package(built: LoadedApplication, plan: Plan) -> Package:
-    """Return the package of an application. Raises LockUnusable, LibraryUnknown, InstallerMissing, PackageNotMade."""
+    """Return the package of an application.
+
+    Raises ConflictingSettings, LockUnusable, LibraryUnknown, InstallerMissing, PackageNotMade.
+    """
     from dagflow.packaging.package import package_of  # only here: other launches need not load it
 
+    if given := [f"{key} = {built.spark[key]}" for key in _PYTHONS if key in built.spark]:
+        raise ConflictingSettings(reason="a package brings its own Python", given=("package = true", *given))
     folders = Folders.of(plan, built.run.run_folder)
     return package_of(
         built.application.name,

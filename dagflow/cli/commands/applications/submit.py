@@ -22,7 +22,7 @@ from dagflow.packaging.package import main_program
 PLATFORMS = ("standalone", "yarn", "kubernetes", "connect")
 _OF_PLATFORM = ("master", "remote")
 _OF_PACKAGE = ("package", "package_lock", "package_with", "package_folder")
-"""What spark-submit sends, the launch that it starts does not send again."""
+"""Settings of what spark-submit sends. The launch that it starts does not send it again."""
 
 
 @app_command(
