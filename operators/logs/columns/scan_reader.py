@@ -9,11 +9,11 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow import OperatorContext
-from dagflow.scan import BadRow
+from dagflow.scan import AgreedSchema, BadRow
 from operators.logs.access import ReadsLog, lost_text
 from operators.logs.blocks import OffsetBlock
 from operators.logs.columns.values import DecodedMessages, JsonMessages, MessageReader
-from operators.logs.errors import OffsetsLost
+from operators.logs.errors import OffsetsLost, TopicReplaced
 from operators.logs.event_times import ValueFormat, value_format_problem
 from operators.logs.messages import SCHEMA
 from operators.logs.protocol import LogStream
@@ -74,11 +74,19 @@ class AbstractLogScanReader(ReadsLog, AbstractScanReader[T, OffsetBlock, LogStre
         return item.name if self.sequential else None
 
     def agree(self, items: Sequence[OffsetBlock], before: Any, context: OperatorContext) -> Any:
-        """Agree on columns, and close the connection that looked at messages."""
+        """Agree on columns, and close the connection that looked at messages.
+
+        Later windows look again while no message could be read: the columns of the message itself are always known.
+        """
         try:
-            return super().agree(items, before, context)
+            agreed = AgreedSchema.of(super().agree(items, before, context))
+        except TopicReplaced as error:
+            error.operator = error.operator or context.name  # which adapters do not know
+            raise
         finally:
             self.disconnect()
+        has_values = any(name not in self.message_columns for name, _ in agreed.columns)
+        return (agreed if has_values else attrs.evolve(agreed, files=0)).to_plain()
 
     def report_lost(self, context: OperatorContext, lost: OffsetsLost) -> None:
         """Emit a BadRow for a lost range on the port `errors`."""

@@ -53,9 +53,7 @@ class MessageReader(ManagedReader[Negotiator]):
         """Take the columns that are agreed on; agree on those of the first messages where there are none."""
         self._negotiator = negotiator
         if negotiator.provided_schema is None:
-            schema = self.sampled(self._first_messages(negotiator))
-            if schema is None:
-                return False
+            schema = self._first_columns(negotiator)
             own = [field for field in schema if field.name not in self.message_columns]
             negotiator.set_table_schema(pa.schema([*own, *(SCHEMA.field(name) for name in self.message_columns)]))
         else:
@@ -69,7 +67,8 @@ class MessageReader(ManagedReader[Negotiator]):
         start, stop = self._negotiator.extent
         stream, block = self._negotiator.stream, self._negotiator.block
         if stream.position < start:
-            stream.seek(start)
+            with self.access.asking(f"reading {block.words}"):
+                stream.seek(start)
         batch = self.access.next_messages(stream, block, stop)
         if batch is None:
             return False
@@ -87,20 +86,26 @@ class MessageReader(ManagedReader[Negotiator]):
     def close(self) -> None:
         """Hold nothing."""
 
-    def _first_messages(self, negotiator: Negotiator) -> pa.RecordBatch | None:
-        """Return the first messages of a range; None if there are none, or no longer: the reader of the range says so."""
-        start, stop = negotiator.extent
+    def _first_columns(self, negotiator: Negotiator) -> pa.Schema:
+        """Return the columns of the first messages of a range that can be read; none if there are none, or no longer."""
+        schema, position = None, negotiator.extent[0]
+        while not schema and (batch := self._messages_at(position, negotiator)) is not None:
+            schema, position = self.sampled(batch), negotiator.stream.position
+        return schema or pa.schema([])
+
+    def _messages_at(self, position: int, negotiator: Negotiator) -> pa.RecordBatch | None:
+        """Return the next messages of a range; None behind the last, or if they are gone: the reader of the range says so."""
         try:
             with self.access.asking(f"reading {negotiator.block.words}"):
-                negotiator.stream.seek(start)
-                return negotiator.stream.read(stop)
+                negotiator.stream.seek(position)
+                return negotiator.stream.read(negotiator.extent[1])
         except OffsetsGone:
             return None
 
     # What the forms of values differ by
 
-    def sampled(self, batch: pa.RecordBatch | None) -> pa.Schema | None:
-        """Return the columns of the first messages."""
+    def sampled(self, batch: pa.RecordBatch) -> pa.Schema | None:
+        """Return the columns of messages; none, or None, if no message can be read."""
         raise NotImplementedError
 
     def begin(self, types: dict[str, pa.DataType]) -> None:
@@ -151,10 +156,8 @@ class JsonMessages(MessageReader):
     _rows: Any = attrs.field(init=False, default=None)
     _parsers: Any = attrs.field(init=False, default=())
 
-    def sampled(self, batch: pa.RecordBatch | None) -> pa.Schema | None:
-        """Return the columns of the first messages. Those that cannot be parsed are left out."""
-        if batch is None:
-            return None
+    def sampled(self, batch: pa.RecordBatch) -> pa.Schema | None:
+        """Return the columns of messages. Those that cannot be parsed are left out."""
         values = [value.translate(_SPACES) for value in batch.column("value").drop_null().to_pylist()]
         return type_of_rows(b"\n".join(values))
 
@@ -214,13 +217,13 @@ class DecodedMessages(MessageReader):
     _names: Any = attrs.field(init=False, default=None)
     _has_more: bool = attrs.field(init=False, default=True)
 
-    def sampled(self, batch: pa.RecordBatch | None) -> pa.Schema | None:
-        """Return the columns of the first messages. Those that cannot be decoded are left out."""
+    def sampled(self, batch: pa.RecordBatch) -> pa.Schema | None:
+        """Return the columns of messages. Those that cannot be decoded are left out."""
         from dagflow.scan import BatchLimits, ResultSetLoader
 
         limits = BatchLimits()
         loader = ResultSetLoader(limits=limits)
-        for value in () if batch is None else batch.column("value").drop_null().to_pylist():
+        for value in batch.column("value").drop_null().to_pylist():
             try:
                 record = self._record(value)
             except MessageNotReadable:
@@ -288,7 +291,12 @@ class DecodedMessages(MessageReader):
             if isinstance(error, DagflowError) and error.is_fatal:
                 raise
             raise MessageNotReadable(reason=f"{type(error).__name__}: {error}") from error
-        if record is None or isinstance(record, Mapping):
+        if record is None:
+            return None
+        if isinstance(record, Mapping):
+            for name in record:
+                if not isinstance(name, str):
+                    raise MessageNotReadable(reason=f"its decoder returned the name {name!r}, which is not text")
             return record
         if attrs.has(type(record)):
             return attrs.asdict(record, recurse=False)

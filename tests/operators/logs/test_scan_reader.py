@@ -15,12 +15,13 @@ import pytest
 from dagflow import DAG, OperatorContext, launch
 from dagflow.errors import BadRowFound
 from dagflow.model.operator.context import OperatorServices
+from dagflow.ranges import OffsetRangeTracker
 from dagflow.scan import BadRow
 from dagflow.testing import Collector, assert_reader_is_splittable
 from dagflow.testing.files import _Shared
 from operators.logs.blocks import OffsetBlock
-from operators.logs.errors import LogUnavailable, MessageNotReadable, OffsetsLost
-from operators.logs.memory import MemoryLog, MemoryLogInput, MemoryLogScanReader
+from operators.logs.errors import LogRefused, LogUnavailable, MessageNotReadable, OffsetsLost, TopicReplaced
+from operators.logs.memory import MemoryClient, MemoryLog, MemoryLogInput, MemoryLogScanReader, MemoryStream
 
 _names = itertools.count()
 NOON = datetime.datetime.fromisoformat("2026-01-31T12:00")
@@ -111,18 +112,24 @@ def decode(value: bytes) -> Mapping[str, Any] | None:
         raise MessageNotReadable(reason="it is bad")
     if value == b"bug":
         raise KeyError("page")
+    if value == b"numbered":
+        return {1: "page"}  # type: ignore[dict-item]
     return None if value == b"none" else {"page": value.decode(), "time": NOON, "offset": -1}
 
 
 def test_records_of_a_decoder_are_columns(tmp_path: Path) -> None:
-    log = new_log(b"/a", b"bad", b"bug", b"none", b"/b")
+    log = new_log(b"/a", b"bad", b"bug", b"none", b"/b", b"numbered")
     reader = MemoryLogScanReader(
         log_name=log.name, value_format=decode, on_bad_row="route", message_columns=["offset", "timestamp"]
     )
     rows, bad = launched(log, reader, tmp_path)
     stamp = datetime.datetime.fromisoformat("1970-01-01T00:00:00.000005")
     assert rows == [{"page": page, "time": NOON, "offset": n, "timestamp": stamp} for page, n in (("/a", 0), ("/b", 4))]
-    assert [(row.position, row.reason) for row in bad] == [(1, "it is bad"), (2, "KeyError: 'page'")]
+    assert [(row.position, row.reason) for row in bad] == [
+        (1, "it is bad"),
+        (2, "KeyError: 'page'"),
+        (5, "its decoder returned the name 1, which is not text"),
+    ]
 
 
 def test_no_message_is_skipped_because_a_registry_is_away(tmp_path: Path) -> None:
@@ -155,6 +162,56 @@ def test_lost_messages(tmp_path: Path) -> None:
     assert counters["offsets_lost"] == 4
     with pytest.raises(OffsetsLost):
         read()
+
+
+@pytest.mark.parametrize("first", [None, b"bad"])
+@pytest.mark.parametrize("value_format", ["json", decode])
+@pytest.mark.parametrize("count", [3, 8])
+def test_columns_are_those_of_the_first_messages_that_can_be_read(
+    count: int, value_format: Any, first: bytes | None, tmp_path: Path
+) -> None:
+    """The others are a batch, or the blocks of a window."""
+    page: Any = {"page": "/a"} if value_format == "json" else b"/a"
+    log = new_log(*[first] * count, page)
+    reader = MemoryLogScanReader(log_name=log.name, value_format=value_format, on_bad_row="route")
+    rows, bad = launched(log, reader, tmp_path)
+    assert [(row["page"], row["offset"]) for row in rows] == [("/a", count)]
+    assert len(bad) == (count if first else 0)
+
+
+def test_the_place_of_a_message_has_its_types_before_any_message_can_be_read(tmp_path: Path) -> None:
+    log = new_log(*[b"bad"] * 8, {"page": "/a"})
+    reader = MemoryLogScanReader(log_name=log.name, schema="page: string", columns=["page", "offset"], on_bad_row="drop")
+    rows, _ = launched(log, reader, tmp_path)
+    assert rows == [{"page": "/a", "offset": 8}]
+
+
+def test_an_exception_of_an_adapter_is_no_fault_of_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = new_log(*({"a": n} for n in range(10)))
+
+    def failing(stream: MemoryStream, position: int) -> None:
+        raise ConnectionResetError("gone")
+
+    class Stolen(MemoryLogScanReader[Any]):
+        def tracker_of(self, item: Any) -> Any:
+            return OffsetRangeTracker(5, 10)
+
+    reader = Stolen(log_name=log.name, schema="a: int64", columns=["a"])
+    reader.setup(OperatorContext(name="reader"))
+    monkeypatch.setattr(MemoryStream, "seek", failing)
+    with pytest.raises(LogRefused, match="ConnectionResetError: gone"):
+        list(reader._scan.read(OffsetBlock(0, "events", 0, 0, 10)))
+
+
+def test_a_topic_that_was_replaced_is_told_with_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = new_log({"a": 1})
+
+    def replaced(*_: Any) -> None:
+        raise TopicReplaced(operator="", partition="events[0]", reason="it was deleted")
+
+    monkeypatch.setattr(MemoryClient, "open", replaced)
+    with pytest.raises(TopicReplaced, match="operator 'reader'"):
+        MemoryLogScanReader(log_name=log.name).agree([OffsetBlock(0, "events", 0, 0, 1)], None, OperatorContext(name="reader"))
 
 
 def test_properties() -> None:
