@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from dagflow.errors import DagflowError
-from operators.aggregate.event_time.times import microseconds
+from operators.aggregate.event_time.times import FIRST, LAST, microseconds
 from operators.logs.protocol import time_of
 
 ValueFormat = Literal["json"] | Callable[[bytes], Any]
@@ -47,11 +47,12 @@ def event_time_problem(event_time: Any) -> str | None:
 def event_times_of(batch: pa.RecordBatch, event_time: str, value_format: ValueFormat) -> list[int]:
     """Return the event times of messages, in microseconds since the epoch. Messages that have none are left out.
 
-    A time is text in ISO 8601, an integer of microseconds, or what a decoder returns as a datetime.
+    A time is text in ISO 8601, an integer of microseconds, or what a decoder returns as a datetime, in the years 1 to 9999.
 
     >>> from operators.logs.messages import message_batch
     >>> values = [b'{"sent": {"at": "1970-01-01T00:00:01Z"}}', b"not json", None, b'{"sent": {"at": 7}}', b'{"sent": null}']
-    >>> event_times_of(message_batch("events", 0, range(5), values), "value.sent.at", "json")
+    >>> values.append(b'{"sent": {"at": 1000000000000000000000000}}')
+    >>> event_times_of(message_batch("events", 0, range(6), values), "value.sent.at", "json")
     [1000000, 7]
     """
     if event_time == "timestamp":
@@ -64,8 +65,11 @@ def event_times_of(batch: pa.RecordBatch, event_time: str, value_format: ValueFo
             found = decode(value)
             for name in path:
                 found = found[name] if isinstance(found, Mapping) else getattr(found, name)
-            times.append(time_of(found) if isinstance(found, str) else microseconds(found))
+            time = time_of(found) if isinstance(found, str) else microseconds(found)
         except Exception as error:  # a message that cannot be read is the affair of its reader
             if isinstance(error, DagflowError) and error.is_fatal:
                 raise
+            continue
+        if FIRST <= time <= LAST:
+            times.append(time)
     return times
