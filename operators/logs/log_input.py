@@ -58,7 +58,7 @@ class AbstractLogScanInput(LogInputProperties, Module, Generic[T]):
 
     Args:
         value_format, message_columns: see AbstractLogScanReader.
-        schema: columns with their types, or a class whose fields are the columns; None: those of the first messages.
+        schema: columns with their types, before others of the first messages; or a class, whose fields are all columns.
         columns: the columns to read; None: all.
         drift: what happens to values and columns that the schema does not have: see ScanReader.
         on_bad_row: the reaction to a message that cannot be read: `fail`, `drop` or `route` (to the port `errors`).
