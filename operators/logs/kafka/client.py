@@ -101,8 +101,15 @@ class KafkaClient:
         """See LogClient."""
         places = [self._kafka.TopicPartition(each.topic, each.partition) for each in partitions]
         spec = self._kafka.admin.OffsetSpec.for_timestamp(-(-time // 1000))
-        found = self._answered(lambda: self._offsets(self._ask_offsets(places, spec)))
-        offsets = [found.get((each.topic, each.partition), -1) for each in partitions]
+
+        def ask() -> list[int]:
+            found = self._offsets(self._ask_offsets(places, spec))
+            if missing := [each.name for each in partitions if (each.topic, each.partition) not in found]:
+                reason = f"{missing[0]} is not known now"  # to begin at its end would skip its messages
+                raise LogUnavailable(log=self.settings.place, doing="asking for the offsets of a time", reason=reason)
+            return [found[each.topic, each.partition] for each in partitions]
+
+        offsets = self._answered(ask)
         return [each.end if offset < 0 else offset for each, offset in zip(partitions, offsets, strict=True)]
 
     def open(self, topic: str, partition: int, start: int, identity: str | None) -> KafkaStream:

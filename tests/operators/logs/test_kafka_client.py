@@ -160,6 +160,22 @@ def test_the_first_look_waits_for_offsets_that_are_not_known_yet() -> None:
     assert client(Admin(ends=["UNKNOWN_TOPIC_OR_PART"])).partitions(EVENTS) == []
 
 
+@pytest.mark.parametrize("answers", [[7], ["UNKNOWN_TOPIC_OR_PART", 7], ["LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PART", 7]])
+def test_the_offset_of_a_time_is_never_the_end_because_a_partition_is_missing_for_a_moment(
+    answers: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(self: KafkaClient, places: Any, spec: Any) -> dict[Any, Future[Any]]:
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        return futures({place: answer if isinstance(answer, str) else SimpleNamespace(offset=answer) for place in places})
+
+    monkeypatch.setattr(KafkaClient, "_ask_offsets", told)
+    partitions = [LogPartition("events", 0, first=0, end=20)]
+    assert client(Admin()).offsets_at(partitions, 5) == [7]
+    answers[:] = ["UNKNOWN_TOPIC_OR_PART"]
+    with pytest.raises(LogUnavailable, match=r"events\[0\] is not known now"):
+        client(Admin()).offsets_at(partitions, 5)
+
+
 def test_a_task_reads_the_topic_that_was_planned_and_no_other() -> None:
     admin = Admin(ids=["UNKNOWN_TOPIC_OR_PART", ID, OTHER_ID])
     reading = client(admin)
