@@ -221,7 +221,8 @@ def test_properties() -> None:
         MemoryLogScanReader(log_name="x", message_columns=["where"]).check()
 
 
-def test_any_cut_and_any_steal() -> None:
+@pytest.mark.parametrize("value_format", ["json", json.loads])
+def test_any_cut_and_any_steal(value_format: Any) -> None:
     log = new_log(*({"n": n} for n in range(25)))
     log.compact("events", 0, {3, 4, 11, 24})
     values = [json.loads(each.value or b"")["n"] for each in log.topics["events"][0].messages]
@@ -231,7 +232,9 @@ def test_any_cut_and_any_steal() -> None:
             def tracker_of(self, item: Any) -> Any:
                 return tracker
 
-        reader = Tracked(log_name=log.name, schema="n: int64, topic: string, partition: int64, offset: int64")
+        reader = Tracked(
+            log_name=log.name, value_format=value_format, schema="n: int64, topic: string, partition: int64, offset: int64"
+        )
         reader.setup(OperatorContext(name="reader", services=OperatorServices(stealable=_Shared())))
         try:
             for batch in reader._scan.read(OffsetBlock(0, "events", 0, tracker.start_position, tracker.stop_position)):
