@@ -244,3 +244,25 @@ def test_any_cut_and_any_steal(value_format: Any) -> None:
             reader.teardown()
 
     assert_reader_is_splittable(make_reader, "events", values, bounds=(0, 25), effort=0.2)
+
+
+@pytest.mark.parametrize("value_format", ["json", json.loads])
+def test_what_is_stolen_while_it_is_asked_for_is_not_loaded(value_format: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end of the range goes to a thief between a read and the claim of what it brought."""
+    log, tracker, read = new_log(*({"n": n} for n in range(10))), OffsetRangeTracker(0, 10), MemoryStream.read
+
+    def robbed(stream: MemoryStream, stop: int) -> Any:
+        batch = read(stream, stop)
+        if stream.position == 6:
+            assert tracker.try_split_at_position(4)
+        return batch
+
+    class Tracked(MemoryLogScanReader[Any]):
+        def tracker_of(self, item: Any) -> Any:
+            return tracker
+
+    monkeypatch.setattr(MemoryStream, "read", robbed)
+    reader = Tracked(log_name=log.name, value_format=value_format, schema="n: int64", columns=["n"])
+    reader.setup(OperatorContext(name="reader"))
+    rows = [row["n"] for batch in reader._scan.read(OffsetBlock(0, "events", 0, 0, 10)) for row in batch.to_pylist()]
+    assert rows == [0, 1, 2, 3]
