@@ -14,7 +14,7 @@ from dagflow.lineage.replay import replay
 from dagflow.lineage.trace import ApplicationLocator
 from dagflow.render.datasets.trace import trace_text
 from operators import Map, ParquetWriter, RecordWriter
-from operators.logs.memory import MemoryLog, MemoryLogInput, MemoryLogReader
+from operators.logs.memory import MemoryLog, MemoryLogInput, MemoryLogReader, MemoryLogScanReader
 from tests.lineage.traced import exactly
 
 _names = itertools.count()
@@ -31,9 +31,10 @@ class Copy:
 def copying(dag: DAG, conf: Copy) -> None:
     """An application with a name, which a trace can load again."""
     blocks = dag.add_operator("splitter", MemoryLogInput(conf.log, "events", block_records=5, window_blocks=3))
-    reader = dag.add_operator("reader", MemoryLogReader(log_name=conf.log))
+    kind = MemoryLogScanReader if conf.port == "columns" else MemoryLogReader
+    reader: Any = dag.add_operator("reader", kind(log_name=conf.log))
     dag.add_stream("blocks", blocks.blocks_metadata_output, reader.blocks_metadata_input)
-    if conf.port == "batches":
+    if conf.port != "messages":
         dag.add_stream("read", reader.batches, dag.add_operator("out", ParquetWriter(conf.output)).input)
     else:
         texts = dag.add_operator("texts", Map(text_of))
@@ -51,11 +52,11 @@ def copied(log: str, folder: Path, port: str) -> None:
     launch(copying, settings, runner="local", durability="process").wait()
 
 
-@pytest.mark.parametrize("port", ["batches", "messages"])
+@pytest.mark.parametrize("port", ["batches", "messages", "columns"])
 def test_each_row_leads_to_its_message(port: str, tmp_path: Path) -> None:
     log = MemoryLog(f"lineage-{next(_names)}", batch_messages=4)
     for number in range(20):
-        log.append("events", b"message %d" % number, partition=number % 2)
+        log.append("events", b'{"message": %d}' % number, partition=number % 2)
         log.skip("events", partition=number % 2, count=number % 3)
     copied(log.name, tmp_path, port)
     expected = {(n, each.offset): each.value for n, there in log.topics["events"].items() for each in there.messages}
