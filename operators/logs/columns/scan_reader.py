@@ -23,6 +23,11 @@ from operators.readers.abstract_scan_reader import AbstractScanReader
 T = TypeVar("T", default=Any)
 
 
+def to_message_columns(value: str | Sequence[str]) -> tuple[str, ...]:
+    """Return columns of messages as a tuple; one may stand alone."""
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
 @attrs.define
 class AbstractLogScanReader(ReadsLog, AbstractScanReader[T, OffsetBlock, LogStream], Generic[T]):
     """Reads ranges of offsets of a message log as batches of typed columns, which are the members of the values.
@@ -48,7 +53,9 @@ class AbstractLogScanReader(ReadsLog, AbstractScanReader[T, OffsetBlock, LogStre
     """
 
     value_format: ValueFormat = attrs.field(default="json", kw_only=True)
-    message_columns: tuple[str, ...] = attrs.field(default=("topic", "partition", "offset"), kw_only=True, converter=tuple)
+    message_columns: tuple[str, ...] = attrs.field(
+        default=("topic", "partition", "offset"), kw_only=True, converter=to_message_columns
+    )
 
     def check(self) -> None:
         """Raise ValueError where properties contradict each other."""

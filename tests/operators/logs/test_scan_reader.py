@@ -218,7 +218,7 @@ def test_properties() -> None:
     with pytest.raises(ValueError, match="value_format is 'xml'"):
         MemoryLogScanReader(log_name="x", value_format="xml").check()  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="message_columns has where"):
-        MemoryLogScanReader(log_name="x", message_columns=["where"]).check()
+        MemoryLogScanReader(log_name="x", message_columns="where").check()
 
 
 @pytest.mark.parametrize("value_format", ["json", json.loads])
