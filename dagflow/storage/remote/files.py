@@ -13,7 +13,7 @@ from dagflow.errors.packages import PackageMissing
 from dagflow.errors.wording import suggest
 from dagflow.storage.errors import CredentialsMissing, FolderPage, UnknownScheme
 from dagflow.storage.files import BinaryReader, BinaryWriter, FileStatus
-from dagflow.storage.remote import s3
+from dagflow.storage.remote import azure, s3
 from dagflow.storage.remote.drivers import driver_errors
 from dagflow.storage.remote.ranges import RangeReader
 from dagflow.storage.urls import BUCKETS, join, split_url
@@ -30,7 +30,7 @@ _PACKAGES = {
 _EXTRAS = {
     **dict.fromkeys(("s3", "s3a"), "s3"),
     **dict.fromkeys(("gs", "gcs"), "gs"),
-    **dict.fromkeys(("abfs", "abfss", "az"), "abfs"),
+    **dict.fromkeys(azure.SCHEMES, "abfs"),
     **dict.fromkeys(("http", "https"), "http"),
 }
 _POINTER = 1024  # bytes that are looked at of a file that may be a pointer
@@ -160,15 +160,13 @@ class FsspecFileSystem:
 
         driver, name = self.resolve(source)
         _, new = self.resolve(target)
-        if self.scheme in s3.SCHEMES:
-            s3.copy(driver, name, new)
-            driver.rm_file(name)
-        elif type(driver).mv is not AbstractFileSystem.mv:
+        if self.scheme not in BUCKETS and type(driver).mv is not AbstractFileSystem.mv:
             driver.makedirs(driver._parent(new), exist_ok=True)
             driver.mv(name, new)
-        else:  # the general mv takes * and [ in names for patterns
-            driver.cp_file(name, new)
-            driver.rm_file(name)
+            return
+        copy = s3.copy if self.scheme in s3.SCHEMES else azure.copy if self.scheme in azure.SCHEMES else _copy
+        copy(driver, name, new)
+        driver.rm_file(name)
 
     def remove(self, path: str) -> None:
         """See `FileSystem.remove`."""
@@ -279,6 +277,10 @@ def _driver(scheme: str, url: str) -> Any:
         raise PackageMissing(needed_by=url, package=package, install=install, reason=str(error)) from error
     except ValueError as error:
         raise UnknownScheme(url=url, scheme=scheme, nearest=suggest(scheme, sorted(known_implementations))) from error
+
+
+def _copy(driver: Any, path: str, new: str) -> None:
+    driver.cp_file(path, new)  # the general mv, and that of gcsfs, take * and [ in names for patterns
 
 
 def _create(driver: Any, name: str) -> BinaryWriter:
