@@ -190,7 +190,7 @@ class Driver:
                 continue
             mine = list(itertools.chain.from_iterable(own.values()))
             ports = [(port.port, f"a work item of {port}", len(own.pop(port))) for port in list(own)]
-            self._agree(stage.head, window, mine)
+            self._agree(stage.head, window, list(mine))  # the operator may keep the list, or change it
             assigned[stage.head] = self._readers.assign(stage, window, mine, backlogs[stage.name])
             mine.reverse()  # each is forgotten once it is encoded: there may be a million
             by_stage[stage.head] = [[port, encode(mine.pop(), what)] for port, what, count in ports for _ in range(count)]

@@ -24,6 +24,7 @@ class Counts(ScaledReader):
     """Tells for each block how many there have been, with those of its window."""
 
     fails: bool = False
+    clears: bool = False
 
     blocks = InputPort[FileBlockMetadata]()
     output = OutputPort[int]()
@@ -31,7 +32,10 @@ class Counts(ScaledReader):
     def agree(self, items: Sequence[FileBlockMetadata], before: Any, context: OperatorContext) -> Any:
         if self.fails:
             raise KeyError(f"nothing to agree on for {context.name}")
-        return {"blocks": len(items) + (0 if before is None else before["blocks"])}
+        agreed = {"blocks": len(items) + (0 if before is None else before["blocks"])}
+        if self.clears:
+            list.clear(items)  # type: ignore[arg-type]
+        return agreed
 
     def setup(self, context: OperatorContext) -> None:
         self._agreed = context.agreed
@@ -71,6 +75,12 @@ def test_all_tasks_of_a_window_know_it_and_the_next_window_goes_on_from_it(sourc
 def test_an_error_names_the_operator(source: Path) -> None:
     with pytest.raises(OperatorFailed, match=r"'counts' failed in agree\(\)(.|\n)*nothing to agree on for counts"):
         run_dag(application(source, Collector[int](), fails=True), {})
+
+
+def test_an_operator_that_changes_the_list_that_it_looks_at_takes_nothing_from_the_window(source: Path) -> None:
+    seen = Collector[int]()
+    run_dag(application(source, seen, clears=True), {})
+    assert seen.records == [3, 3, 3, 5, 5]
 
 
 def test_on_the_bench(source: Path) -> None:
