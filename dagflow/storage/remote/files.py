@@ -88,6 +88,7 @@ class FsspecFileSystem:
             driver, name = self.resolve(path)
             driver.invalidate_cache(name)
             entries = driver.ls(name, detail=True)
+            driver.invalidate_cache(name)  # nothing is kept: two threads that let it go at once would meet a KeyError
         for info in entries:
             key = str(info["name"]).rstrip("/")
             if key == name.rstrip("/"):  # object stores list a folder's marker; and a file lists itself

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import uuid
+from typing import ClassVar
 
 import fsspec.registry  # noqa: F401  # emptied by tests
 import pytest
@@ -78,6 +79,24 @@ def test_scan_sees_one_level_and_new_files_at_once(folder):
         list(files.scan(join(folder, "a")))
     with pytest.raises(FileNotFoundError):
         list(files.scan(join(folder, "none")))
+
+
+def test_a_listing_is_not_kept(folder, monkeypatch):
+    class Keeping(MemoryFileSystem):
+        kept: ClassVar[set[str]] = set()
+
+        def ls(self, path, detail=True, **options):
+            self.kept.add(path)
+            return super().ls(path, detail, **options)
+
+        def invalidate_cache(self, path=None):
+            self.kept.discard(path)
+
+    files, driver = FsspecFileSystem("memory"), Keeping()
+    write(join(folder, "a"), b"x")
+    monkeypatch.setattr(files, "resolve", lambda path: (driver, driver._strip_protocol(path)))
+    assert [status.path for status in files.scan(folder)] == [join(folder, "a")]
+    assert not driver.kept
 
 
 def test_two_readers_of_one_file_do_not_disturb_each_other(folder):
