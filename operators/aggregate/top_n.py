@@ -217,7 +217,7 @@ class TopN(PartialTopN[T], Generic[T]):
         top = self._top()
         before = [row for entry in self._by_entry(top) for row in _rows_of(self.totals.get(entry, ()))]
         if before:
-            self.batches = [top, pa.RecordBatch.from_pylist(list(map(from_plain, before)), schema=top.schema)]
+            self.batches = _beside(top, list(map(from_plain, before)))
             top = self._top()
         self.batches = [top]
         types = [type_text(pa.struct(list(top.schema)))] if self.output_mode == "complete" else []
@@ -246,6 +246,37 @@ class TopN(PartialTopN[T], Generic[T]):
         if not self.combiner:
             return None
         return PartialTopN[Any](self.n, self.of, by=self.by, smallest=self.smallest, on_error=self.on_error), port
+
+
+def _beside(top: pa.RecordBatch, kept: list[dict[str, Any]]) -> list[pa.RecordBatch]:
+    """Return a window's rows and those that were kept before it, with columns and types that take both as they are."""
+    schema = top.schema
+    others = dict.fromkeys(name for row in kept for name in row if name not in schema.names and row[name] is not None)
+    for name in [*schema.names, *others]:
+        values = [row.get(name) for row in kept]
+        if name in others:
+            schema = schema.append(pa.field(name, pa.array(values).type))
+        elif not _takes(schema.field(name).type, values):
+            both = pa.unify_schemas(
+                [pa.schema([schema.field(name)]), pa.schema({name: pa.array(values).type})], promote_options="permissive"
+            )
+            schema = schema.set(schema.get_field_index(name), both.field(0))
+    rows = pa.RecordBatch.from_pylist(kept, schema=schema)
+    if schema.equals(top.schema):
+        return [top, rows]
+    table = pa.concat_tables(map(pa.Table.from_batches, ([top], [rows])), promote_options="permissive")
+    return cast("list[pa.RecordBatch]", table.combine_chunks().to_batches())
+
+
+def _takes(kind: pa.DataType, values: list[Any]) -> bool:
+    """Return whether a type takes values as they are. Arrow makes 2 of 2.5 for a column of integers."""
+    if not pa.types.is_primitive(kind):
+        return True
+    try:
+        stored = pa.array(values, kind).to_pylist()
+    except (pa.ArrowInvalid, OverflowError):
+        return False
+    return all(own == value or value != value for own, value in zip(stored, values, strict=True))
 
 
 def _rows_of(total: Iterable[Any]) -> Iterator[Any]:

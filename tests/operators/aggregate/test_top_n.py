@@ -233,6 +233,30 @@ def test_what_a_running_top_keeps_comes_back_as_it_was() -> None:
     assert found == [rows[0], rows[1], rows[0], rows[2], rows[1]]
 
 
+@pytest.mark.parametrize("output_mode", ["update", "complete"])
+@pytest.mark.parametrize(
+    ("kept", "new"),
+    [
+        (pa.array([2.5, math.nan]), pa.array([1, 2])),
+        (pa.array([1000, 2**40]), pa.array([1, 2], pa.int8())),
+        (pa.array([0.1, 0.2]), pa.array([0.5, None], pa.float32())),
+        (pa.array([1, 2], pa.int8()), pa.array([2.5, 0.5])),
+    ],
+    ids=["floats", "large integers", "doubles", "small integers"],
+)
+def test_what_is_kept_stays_as_it_was_beside_columns_of_other_types(kept: pa.Array, new: pa.Array, output_mode: Any) -> None:
+    first = pa.record_batch({"value": [9, 8], "other": kept, "gone": ["a", "b"]})
+    second = pa.record_batch({"value": [7, 6], "other": new})
+    windows = {"input": [Window([first]), Window([second])]}
+    found = run_operator(TopN(4, running=True, output_mode=output_mode), windows)["output"]
+    wanted = [*kept.to_pylist(), *new.to_pylist()]
+    assert [row["value"] for row in found] == [9, 8, 9, 8, 7, 6]
+    assert [row["gone"] for row in found[2:]] == ["a", "b", None, None]
+    assert [each == own or math.isnan(own) for each, own in zip((row["other"] for row in found[2:]), wanted, strict=True)] == [
+        True
+    ] * 4
+
+
 def test_a_running_top_needs_names() -> None:
     with pytest.raises(ValueError, match="name columns in of and by"):
         TopN(1, len, running=True).check()
