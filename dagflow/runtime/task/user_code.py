@@ -12,6 +12,7 @@ import os
 import site
 import sys
 import sysconfig
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import BuiltinFunctionType, FunctionType, ModuleType
@@ -23,6 +24,8 @@ from dagflow.runtime.stage.by_value import Pickler
 
 _OURS = ("dagflow", "operators")
 _INSTALLED_INTO = ("site-packages", "dist-packages", "lib-dynload")
+_REGISTRY = threading.RLock()
+"""cloudpickle has one registry of modules for the process, and several launches may pickle at once."""
 
 
 def dump_by_value(thing: Any) -> bytes:
@@ -62,23 +65,25 @@ def _is_library(module: ModuleType, libraries: Libraries, travel: Iterable[str])
 
 @contextmanager
 def by_value(folders: Iterable[str], libraries: Libraries) -> Iterator[None]:
-    """Let cloudpickle take the user code in some folders by value while this lasts."""
-    wanted, registered = set(folders), cloudpickle.list_registry_pickle_by_value()
-    modules = [
-        module
-        for name, module in list(sys.modules.items() if wanted else ())
-        if getattr(module, "__name__", None) == name  # no alias of another one
-        and name not in registered
-        and is_user_code(module, libraries)
-        and import_folder(module) in wanted
-    ]
-    for module in modules:
-        cloudpickle.register_pickle_by_value(module)
-    try:
-        yield
-    finally:
+    """Let cloudpickle take the user code in some folders by value while this lasts. Other threads wait."""
+    wanted = set(folders)
+    with _REGISTRY:
+        registered = cloudpickle.list_registry_pickle_by_value()
+        modules = [
+            module
+            for name, module in list(sys.modules.items() if wanted else ())
+            if getattr(module, "__name__", None) == name  # no alias of another one
+            and name not in registered
+            and is_user_code(module, libraries)
+            and import_folder(module) in wanted
+        ]
         for module in modules:
-            cloudpickle.unregister_pickle_by_value(module)
+            cloudpickle.register_pickle_by_value(module)
+        try:
+            yield
+        finally:
+            for module in modules:
+                cloudpickle.unregister_pickle_by_value(module)
 
 
 class Libraries:

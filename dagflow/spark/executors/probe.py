@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import json
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import attrs
@@ -31,9 +29,8 @@ def probe(link: Link, slots: int, needs: Needs) -> Found:
     wanted = needs.as_json()
     asked = time.time()
     try:
-        with _by_value():
-            column = _function(link.spark, wanted)
-            rows = link.spark.range(0, slots, 1, slots).select(column("id").alias("facts")).collect()
+        column = _function(link.spark, wanted)
+        rows = link.spark.range(0, slots, 1, slots).select(column("id").alias("facts")).collect()
     except Exception as error:
         if problem := unfit_problem(str(error), needs):
             return Found((), (problem,))
@@ -58,17 +55,8 @@ def unfit_problem(text: str, needs: Needs) -> Problem | None:
 def _function(spark: Any, wanted: str) -> Any:
     from pyspark.sql.types import StringType
 
+    cloudpickle: Any = importlib.import_module("pyspark.cloudpickle")
+    cloudpickle.register_pickle_by_value(look)  # for good: another launch may be at the same place
     functions: Any = importlib.import_module(f"pyspark.sql{'.connect' if is_of_connect(spark) else ''}.functions")
     function = look.look
     return functions.udf(lambda _: function(wanted), StringType(), useArrow=False)  # needs no pyarrow there
-
-
-@contextlib.contextmanager
-def _by_value() -> Iterator[None]:
-    """Let pyspark take the functions of `look` along, instead of their names."""
-    cloudpickle: Any = importlib.import_module("pyspark.cloudpickle")
-    cloudpickle.register_pickle_by_value(look)
-    try:
-        yield
-    finally:
-        cloudpickle.unregister_pickle_by_value(look)

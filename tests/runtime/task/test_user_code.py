@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from dagflow.runtime.task.user_code import Libraries, import_folder, is_user_code
+from dagflow.runtime.task.user_code import Libraries, by_value, dump_by_value, import_folder, is_user_code
 
 APP = """
 import attrs
@@ -136,3 +137,38 @@ def test_libraries(name: str) -> None:
     __import__(name)
     assert not is_user_code(sys.modules[name], Libraries())
     assert is_user_code(sys.modules[__name__], Libraries())
+
+
+class Held:
+    """When it is pickled with user code by value, another thread ends its own part in between, if it can."""
+
+    def __init__(self, ended: threading.Event, may_end: threading.Event) -> None:
+        self.ended, self.may_end, self.passes = ended, may_end, 0
+
+    def __reduce__(self) -> tuple[type[dict], tuple[()]]:
+        self.passes += 1
+        if self.passes > 1:  # the first pass finds out which folders travel
+            self.may_end.set()
+            self.ended.wait(20)
+        return dict, ()
+
+
+def travels(text: str) -> str:
+    return text
+
+
+def test_launches_that_pickle_at_once_do_not_end_each_others_registration() -> None:
+    entered, may_end, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def other() -> None:
+        with by_value({import_folder(sys.modules[__name__])}, Libraries()):
+            entered.set()
+            may_end.wait(0.5)  # the time runs out where this thread keeps the other one waiting
+        ended.set()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    entered.wait(20)
+    data = dump_by_value((Held(ended, may_end), travels))
+    thread.join(20)
+    assert b"_make_function" in data, "the function goes by value"
