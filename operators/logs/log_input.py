@@ -11,9 +11,9 @@ from dagflow import DAG, ErrorRecord, Module, ProxyOutputPort
 from dagflow.config import Seconds, not_negative, one_of, seconds_of
 from dagflow.scan import BadRow, Drift, OnBadRow, TableSchema
 from operators.logs.access import OnLost
-from operators.logs.columns.scan_reader import to_message_columns
 from operators.logs.event_times import ValueFormat
 from operators.logs.splitter_input import AbstractLogSplitterInput, Start
+from operators.names import one_or_more
 from operators.readers.abstract_scan_reader import to_columns, to_drift
 
 T = TypeVar("T", default=Any)
@@ -71,9 +71,7 @@ class AbstractLogScanInput(LogInputProperties, Module, Generic[T]):
     value_format: ValueFormat = attrs.field(default="json", kw_only=True)
     schema: Any = attrs.field(default=None, kw_only=True)
     columns: tuple[str, ...] | None = attrs.field(default=None, kw_only=True, converter=to_columns)
-    message_columns: tuple[str, ...] = attrs.field(
-        default=("topic", "partition", "offset"), kw_only=True, converter=to_message_columns
-    )
+    message_columns: tuple[str, ...] = attrs.field(default=("topic", "partition", "offset"), kw_only=True, converter=one_or_more)
     drift: Drift = attrs.field(factory=Drift, kw_only=True, converter=to_drift, validator=attrs.validators.instance_of(Drift))
     on_bad_row: OnBadRow = attrs.field(default="fail", kw_only=True, validator=one_of(("fail", "drop", "route")))
 

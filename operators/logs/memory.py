@@ -15,7 +15,8 @@ from operators.logs.block_reader import AbstractLogReader
 from operators.logs.columns.scan_reader import AbstractLogScanReader
 from operators.logs.messages import message_batch
 from operators.logs.protocol import LogPartition, OffsetsGone, Topics
-from operators.logs.splitter_input import AbstractLogSplitterInput, to_topics
+from operators.logs.splitter_input import AbstractLogSplitterInput
+from operators.names import one_or_more
 
 R = TypeVar("R", default=bytes)
 T = TypeVar("T", default=Any)
@@ -211,7 +212,7 @@ class MemoryLogInput(AbstractLogSplitterInput):
     """
 
     log_name: str
-    topics: tuple[str, ...] = attrs.field(converter=to_topics)
+    topics: tuple[str, ...] = attrs.field(converter=one_or_more)
 
     @property
     def log(self) -> MemoryServer:

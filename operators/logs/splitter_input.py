@@ -19,6 +19,7 @@ from operators.logs.errors import OffsetsLost, StartTooFar, TopicMissing, TopicR
 from operators.logs.event_times import ValueFormat, event_time_problem, event_times_of, value_format_problem
 from operators.logs.messages import bytes_of
 from operators.logs.protocol import LogPartition, MessageLog, OffsetsGone, Topics, time_of
+from operators.names import one_or_more
 from operators.problems import all_problems
 
 BLOCK_BYTES = 8 * MiB
@@ -28,11 +29,6 @@ BLOCKS_PER_SLOT = 16
 SHOWN_PARTITIONS = 50
 
 Start = str | int | dict[str, int]
-
-
-def to_topics(value: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the chosen topics as a tuple; one may stand alone."""
-    return (value,) if isinstance(value, str) else tuple(value)
 
 
 def start_problem(start: Any) -> str | None:
@@ -137,7 +133,7 @@ class AbstractLogSplitterInput(InputOperator):
     Raises TopicMissing, StartTooFar, TopicReplaced, OffsetsLost, LogUnavailable, LogRefused.
     """
 
-    topics: tuple[str, ...] = attrs.field(kw_only=True, converter=to_topics)
+    topics: tuple[str, ...] = attrs.field(kw_only=True, converter=one_or_more)
     start: Start = attrs.field(default="earliest", kw_only=True)
     block_records: int | None = attrs.field(default=None, kw_only=True)
     block_bytes: Bytes = attrs.field(default=BLOCK_BYTES, kw_only=True, validator=attrs.validators.ge(1))

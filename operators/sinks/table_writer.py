@@ -11,12 +11,12 @@ from typing_extensions import TypeVar
 
 from dagflow import InputPort, OperatorContext, RenamedProperty
 from dagflow.config import one_of
+from operators.names import one_or_more
 from operators.problems import all_problems
 from operators.sinks.errors import ColumnsChanged
 from operators.sinks.file_sink import FileSink, numbered
 from operators.sinks.files.open_files import check_name
 from operators.sinks.files.partitions import folders
-from operators.sinks.tables.modes import column_names
 
 T = TypeVar("T", default=Any)
 
@@ -32,7 +32,7 @@ class TableWriter(FileSink, Generic[T]):
             `new_file`. Columns in another order are put in the first one's order.
     """
 
-    partition_columns: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=column_names)
+    partition_columns: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=one_or_more)
     on_schema_change: Literal["fail", "new_file"] = attrs.field(
         default="fail", kw_only=True, validator=one_of(("fail", "new_file"))
     )

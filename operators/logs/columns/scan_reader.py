@@ -17,15 +17,11 @@ from operators.logs.errors import OffsetsLost, TopicReplaced
 from operators.logs.event_times import ValueFormat, value_format_problem
 from operators.logs.messages import SCHEMA
 from operators.logs.protocol import LogStream
+from operators.names import one_or_more
 from operators.problems import all_problems
 from operators.readers.abstract_scan_reader import AbstractScanReader
 
 T = TypeVar("T", default=Any)
-
-
-def to_message_columns(value: str | Sequence[str]) -> tuple[str, ...]:
-    """Return columns of messages as a tuple; one may stand alone."""
-    return (value,) if isinstance(value, str) else tuple(value)
 
 
 @attrs.define
@@ -53,9 +49,7 @@ class AbstractLogScanReader(ReadsLog, AbstractScanReader[T, OffsetBlock, LogStre
     """
 
     value_format: ValueFormat = attrs.field(default="json", kw_only=True)
-    message_columns: tuple[str, ...] = attrs.field(
-        default=("topic", "partition", "offset"), kw_only=True, converter=to_message_columns
-    )
+    message_columns: tuple[str, ...] = attrs.field(default=("topic", "partition", "offset"), kw_only=True, converter=one_or_more)
 
     def check(self) -> None:
         """Raise ValueError where properties contradict each other."""

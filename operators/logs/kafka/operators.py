@@ -16,7 +16,8 @@ from operators.logs.kafka.client import KafkaLog
 from operators.logs.kafka.settings import OWN_SETTINGS, load_kafka
 from operators.logs.log_input import LogInputProperties, OnError
 from operators.logs.messages import LogMessage
-from operators.logs.splitter_input import AbstractLogSplitterInput, to_topics
+from operators.logs.splitter_input import AbstractLogSplitterInput
+from operators.names import one_or_more
 from operators.problems import all_problems
 
 R = TypeVar("R", default=bytes)
@@ -47,7 +48,7 @@ class KafkaSplitterInput(AbstractLogSplitterInput):
     """
 
     bootstrap_servers: str = attrs.field(validator=attrs.validators.instance_of(str))
-    topics: tuple[str, ...] = attrs.field(converter=to_topics)
+    topics: tuple[str, ...] = attrs.field(converter=one_or_more)
     config: Mapping[str, Secret] = attrs.field(factory=dict, kw_only=True, repr=False)
     timeout: Seconds = attrs.field(default=30.0, kw_only=True, converter=seconds_of, validator=attrs.validators.gt(0))
     commit_group: str | None = attrs.field(default=None, kw_only=True)
@@ -146,7 +147,7 @@ class KafkaInput(LogInputProperties, Module, Generic[R]):
     """
 
     bootstrap_servers: str = attrs.field(validator=attrs.validators.instance_of(str))
-    topics: tuple[str, ...] = attrs.field(converter=to_topics)
+    topics: tuple[str, ...] = attrs.field(converter=one_or_more)
     convert_to_record: Callable[[bytes], R | None] | None = attrs.field(default=None, kw_only=True)
     on_bad_message: OnError = attrs.field(default="fail", kw_only=True, validator=one_of(get_args(OnError)))
     config: Mapping[str, Secret] = attrs.field(factory=dict, kw_only=True, repr=False)

@@ -14,7 +14,7 @@ from operators.logs.kafka.client import KafkaLog
 from operators.logs.kafka.operators import KafkaSplitterInput, server_problems
 from operators.logs.kafka.settings import load_kafka
 from operators.logs.log_input import AbstractLogScanInput
-from operators.logs.splitter_input import to_topics
+from operators.names import one_or_more
 from operators.problems import all_problems
 
 T = TypeVar("T", default=Any)
@@ -68,7 +68,7 @@ class KafkaScanInput(AbstractLogScanInput[T], Generic[T]):
     """
 
     bootstrap_servers: str = attrs.field(validator=attrs.validators.instance_of(str))
-    topics: tuple[str, ...] = attrs.field(converter=to_topics)
+    topics: tuple[str, ...] = attrs.field(converter=one_or_more)
     config: Mapping[str, Secret] = attrs.field(factory=dict, kw_only=True, repr=False)
     timeout: Seconds = attrs.field(default=30.0, kw_only=True, converter=seconds_of, validator=attrs.validators.gt(0))
     commit_group: str | None = attrs.field(default=None, kw_only=True)

@@ -18,18 +18,14 @@ from operators.logs.messages import LogMessage
 from operators.logs.nats.connection import NatsServer
 from operators.logs.nats.streams import NatsLog
 from operators.logs.protocol import Topics
-from operators.logs.splitter_input import AbstractLogSplitterInput, to_topics
+from operators.logs.splitter_input import AbstractLogSplitterInput
+from operators.names import one_or_more
 from operators.problems import all_problems
 
 R = TypeVar("R", default=bytes)
 
 
 SERVER_PROPERTIES = ("servers", "subjects", "credentials", "domain", "timeout")
-
-
-def to_subjects(value: Any) -> tuple[str, ...]:
-    """Return subjects as a tuple; one may stand alone."""
-    return (value,) if isinstance(value, str) else tuple(value)
 
 
 def load_client(operator: str) -> None:
@@ -54,7 +50,7 @@ class NatsProperties:
     """
 
     servers: Secret = attrs.field(kw_only=True, repr=False, validator=attrs.validators.instance_of(str))
-    subjects: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=to_subjects)
+    subjects: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=one_or_more)
     credentials: str | None = attrs.field(default=None, kw_only=True)
     domain: str | None = attrs.field(default=None, kw_only=True)
     timeout: Seconds = attrs.field(default=10.0, kw_only=True, converter=seconds_of, validator=attrs.validators.gt(0))
@@ -183,8 +179,8 @@ class NatsInput(LogInputProperties, Module, Generic[R]):
     """
 
     servers: Secret = attrs.field(repr=False, validator=attrs.validators.instance_of(str))
-    topics: tuple[str, ...] = attrs.field(kw_only=True, converter=to_topics)
-    subjects: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=to_subjects)
+    topics: tuple[str, ...] = attrs.field(kw_only=True, converter=one_or_more)
+    subjects: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=one_or_more)
     convert_to_record: Callable[[bytes], R | None] | None = attrs.field(default=None, kw_only=True)
     on_bad_message: OnError = attrs.field(default="fail", kw_only=True, validator=one_of(get_args(OnError)))
     credentials: str | None = attrs.field(default=None, kw_only=True)

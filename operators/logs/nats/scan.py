@@ -10,9 +10,9 @@ from typing_extensions import TypeVar
 from dagflow.config import Seconds, Secret, seconds_of
 from operators.logs.columns.scan_reader import AbstractLogScanReader
 from operators.logs.log_input import AbstractLogScanInput
-from operators.logs.nats.operators import SERVER_PROPERTIES, NatsProperties, NatsSplitterInput, to_subjects
+from operators.logs.nats.operators import SERVER_PROPERTIES, NatsProperties, NatsSplitterInput
 from operators.logs.nats.streams import NatsLog
-from operators.logs.splitter_input import to_topics
+from operators.names import one_or_more
 from operators.problems import all_problems
 
 T = TypeVar("T", default=Any)
@@ -59,8 +59,8 @@ class NatsScanInput(AbstractLogScanInput[T], Generic[T]):
     """
 
     servers: Secret = attrs.field(repr=False, validator=attrs.validators.instance_of(str))
-    topics: tuple[str, ...] = attrs.field(kw_only=True, converter=to_topics)
-    subjects: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=to_subjects)
+    topics: tuple[str, ...] = attrs.field(kw_only=True, converter=one_or_more)
+    subjects: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=one_or_more)
     credentials: str | None = attrs.field(default=None, kw_only=True)
     domain: str | None = attrs.field(default=None, kw_only=True)
     timeout: Seconds = attrs.field(default=10.0, kw_only=True, converter=seconds_of, validator=attrs.validators.gt(0))

@@ -13,11 +13,12 @@ from dagflow import InputPort, OperatorContext, Sink, SinkLaunch, StagedWindow
 from dagflow.arrow_types import type_named
 from dagflow.config import Bytes, MiB, Seconds, one_of
 from operators.database.errors import DatabaseBusy
+from operators.names import one_or_more
 from operators.problems import all_problems
 from operators.sinks.database.dialect import SqlDialect
 from operators.sinks.database.publishing import Publisher
 from operators.sinks.database.staging import Staging, column_type
-from operators.sinks.tables.modes import MODES, ON_SCHEMA_CHANGE, Mode, OnSchemaChange, column_names, mode_problems
+from operators.sinks.tables.modes import MODES, ON_SCHEMA_CHANGE, Mode, OnSchemaChange, mode_problems
 
 T = TypeVar("T", default=Any)
 
@@ -42,7 +43,7 @@ class DatabaseWriter(Sink, Generic[T]):
 
     table: str = attrs.field(kw_only=True, validator=attrs.validators.instance_of(str))
     mode: Mode = attrs.field(default="append", kw_only=True, validator=one_of(MODES))
-    keys: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=column_names)
+    keys: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=one_or_more)
     on_schema_change: OnSchemaChange = attrs.field(default="fail", kw_only=True, validator=one_of(ON_SCHEMA_CHANGE))
     lock_timeout: Seconds = attrs.field(default=60.0, kw_only=True, validator=attrs.validators.gt(0))
     buffer_bytes: Bytes = attrs.field(default=16 * MiB, kw_only=True, validator=attrs.validators.ge(1))

@@ -16,6 +16,7 @@ from dagflow.arrow_types import type_named
 from dagflow.config import one_of
 from dagflow.storage import absolute, file_system, is_local, join
 from operators.extras.tables import opening
+from operators.names import one_or_more
 from operators.problems import all_problems
 from operators.sinks.errors import TypeNotWritable, ValueNotWritable
 from operators.sinks.files.partitions import folders
@@ -44,7 +45,7 @@ from operators.sinks.table_formats.staged_files import (
     sweep_staged,
 )
 from operators.sinks.tables.earlier import earlier_rows
-from operators.sinks.tables.modes import MODES, ON_SCHEMA_CHANGE, Mode, OnSchemaChange, column_names, mode_problems
+from operators.sinks.tables.modes import MODES, ON_SCHEMA_CHANGE, Mode, OnSchemaChange, mode_problems
 
 T = TypeVar("T", default=Any)
 
@@ -97,7 +98,7 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
 
     path: str = attrs.field(converter=_place)
     mode: Mode = attrs.field(default="append", validator=one_of(MODES))  # type: ignore[assignment]
-    keys: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=column_names)
+    keys: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=one_or_more)
     on_schema_change: OnSchemaChange = attrs.field(  # type: ignore[assignment]
         default="fail", kw_only=True, validator=one_of(ON_SCHEMA_CHANGE)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 Mode = Literal["append", "upsert", "replace"]
@@ -20,15 +20,6 @@ OnSchemaChange = Literal["fail", "evolve"]
 """The reaction to columns that the table does not have, or to wider types: refuse the window, or change the table."""
 
 ON_SCHEMA_CHANGE: tuple[OnSchemaChange, ...] = get_args(OnSchemaChange)
-
-
-def column_names(value: Iterable[str] | str) -> tuple[str, ...]:
-    """Return names of columns; one of them may come alone.
-
-    >>> column_names("id"), column_names(["country", "id"])
-    (('id',), ('country', 'id'))
-    """
-    return (value,) if isinstance(value, str) else tuple(value)
 
 
 def mode_problems(mode: Mode, keys: Sequence[str]) -> list[str]:
