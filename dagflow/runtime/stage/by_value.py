@@ -7,6 +7,7 @@ by their module.
 from __future__ import annotations
 
 import io
+import types
 import typing
 from typing import Any
 
@@ -19,13 +20,36 @@ from dagflow.model.types.comparison import evaluated
 
 
 def dumps(value: Any) -> bytes:
-    """Pickle a value. `pickle.loads` reads it."""
+    """Pickle a value by value. `pickle.loads` reads it."""
+    return _dumps(value, Pickler)
+
+
+def dumps_in_process(value: Any) -> bytes:
+    """Pickle a value for this process, with references to its modules."""
+    return _dumps(value, CodePickler)
+
+
+def _dumps(value: Any, pickler: type[CodePickler]) -> bytes:
     with io.BytesIO() as file:
-        Pickler(file).dump(value)
+        pickler(file).dump(value)
         return file.getvalue()
 
 
-class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
+class CodePickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
+    """Keeps the file names of code, which cloudpickle 3.1.3 replaces by `<dynamic-code>`.
+
+    Errors name the user's file and line by them, and an `==` that attrs or dataclasses wrote is recognized by them.
+    """
+
+    def reducer_override(self, obj: Any) -> Any:
+        """Reduce code objects with their file name, all else as cloudpickle does."""
+        if isinstance(obj, types.CodeType):
+            _, arguments = self.dispatch_table[types.CodeType](obj)
+            return _code, ("".join(obj.co_filename), *arguments)  # a copy, as cloudpickle does: interning changes no byte
+        return super().reducer_override(obj)
+
+
+class Pickler(CodePickler):
     """Takes along what annotations, new names and aliases of types mean."""
 
     def reducer_override(self, obj: Any) -> Any:
@@ -38,6 +62,10 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
         elif type(obj).__name__ == "TypeAliasType":
             return _alias, (obj.__name__, obj.__value__, obj.__type_params__)
         return super().reducer_override(obj)
+
+
+def _code(file_name: str, *arguments: Any) -> types.CodeType:
+    return types.CodeType(*arguments).replace(co_filename=file_name)
 
 
 def _evaluate_fields(cls: Any) -> None:

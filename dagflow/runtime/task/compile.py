@@ -112,13 +112,11 @@ def pickled(program: Program, plan: Plan | None = None, *, travels: bool = True)
 
     Raises NotPicklable, naming operator and property.
     """
-    import cloudpickle
-
+    from dagflow.runtime.stage.by_value import dumps_in_process
     from dagflow.runtime.task.user_code import dump_by_value
 
     try:
-        data: bytes = dump_by_value(program) if travels else cloudpickle.dumps(program)
-        return data
+        return dump_by_value(program) if travels else dumps_in_process(program)
     except Exception as error:  # picklers raise anything
         problems = [
             (item.name, _not_picklable({**fields_of(item.operator), "(its class)": type(item.operator)}))
