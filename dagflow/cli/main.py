@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,7 @@ def process() -> int:
     hears = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # else a shell wants it ignored
     if hears:
         signal.signal(signal.SIGINT, _end)  # a KeyboardInterrupt in an import would show a traceback
+        sys.unraisablehook = _send_again
     from dagflow.cli.streams import open_streams
 
     open_streams()
@@ -49,6 +51,14 @@ def process() -> int:
 
 def _end(*signal: object) -> None:
     os._exit(INTERRUPTED)
+
+
+def _send_again(unraisable: sys.UnraisableHookArgs) -> None:
+    """Send a Ctrl-C again that came where Python ignores exceptions: in callbacks of weak references, which imports have too."""
+    if issubclass(unraisable.exc_type, KeyboardInterrupt):
+        threading.Timer(0.01, os.kill, [os.getpid(), signal.SIGINT]).start()  # by then the callback is over
+    else:
+        sys.__unraisablehook__(unraisable)
 
 
 def _main(arguments: Sequence[str] | None, is_process: bool) -> int:

@@ -59,6 +59,19 @@ def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> N
     raise AssertionError("it never happened")
 
 
+CALLED_BACK = """
+import os, signal, time, weakref
+
+class Thing:
+    pass
+
+thing = Thing()
+reference = weakref.ref(thing, lambda _: os.kill(os.getpid(), signal.SIGINT))
+del thing  # Python prints and ignores what the callback raises
+time.sleep(60)
+"""
+
+
 @pytest.mark.full
 @pytest.mark.parametrize(("number", "word"), SIGNALS)
 def test_a_continuous_run_ends_cleanly_and_can_go_on(begin: Begin, write: Write, tmp_path: Path, number: int, word: str) -> None:
@@ -156,6 +169,13 @@ def test_these_tests_may_run_in_the_background(number: int) -> None:
         for code in (f"{ignore}; {start}", f"{ignore}; import tests.conftest; {start}")
     ]
     assert printed == ["ignored\n", ""]
+
+
+def test_an_interrupt_in_a_callback_is_not_lost(begin: Begin, write: Write) -> None:
+    write("app.py", CALLED_BACK)
+    process = begin("validate", "app.py")
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (130, "", "")
 
 
 def test_descendants_are_found() -> None:
