@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import functools
-import io
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,13 +22,17 @@ _ALWAYS = object()
 _MANY = 1 << 14  # elements of a list that are written at a time
 
 
+class Encoded(list[Any]):
+    """A list whose elements are JSON data already. `encode` returns it as it is: a plan may have a million work items."""
+
+
 def encode(value: Any, where: str, *, shares: bool = False) -> Any:
     """Return `value` as JSON data. Raises StateNotPlain, which names `where`, for anything that is not plain data.
 
     `shares`: lists and dicts that are JSON data already are in the result as they are, not as copies.
     """
     kind = type(value)
-    if kind in _SCALARS:
+    if kind in _SCALARS or kind is Encoded:
         return value
     if kind is dict:
         if shares and len(value) != 1 and _KEYS.issuperset(map(type, value)) and _SCALARS.issuperset(map(type, value.values())):
@@ -81,13 +84,13 @@ def _stored(kind: type) -> tuple[tuple[str, ...], tuple[Any, ...], Callable[[Any
 
 def dumps(data: Any) -> bytes:
     """Return the bytes of encoded data: one line of JSON, keys in their order."""
+    return b"".join(dumps_in_pieces(data))
+
+
+def dumps_in_pieces(data: Any) -> Iterator[bytes]:
+    """Yield the bytes of `dumps` one after the other: those of a million work items need not be in memory twice."""
     # Names of files may hold bytes that are not UTF-8, as lone surrogates: `\udc80` is also how JSON writes them.
-    if not _is_long(data):
-        return _text(data).encode("utf-8", "backslashreplace")
-    written = io.BytesIO()  # its value is its buffer, where a list of pieces would be in memory beside their sum
-    for text in _pieces(data):
-        written.write(text.encode("utf-8", "backslashreplace"))
-    return written.getvalue()
+    return (text.encode("utf-8", "backslashreplace") for text in _pieces(data))
 
 
 def _text(data: Any) -> str:
@@ -100,11 +103,11 @@ def _is_long(data: Any) -> bool:
     """Return whether data is a long list, or a dict that holds one."""
     if type(data) is dict:
         return any(_is_long(value) for value in data.values())
-    return type(data) is list and len(data) > _MANY
+    return isinstance(data, list) and len(data) > _MANY
 
 
 def _pieces(data: Any) -> Iterator[str]:
-    """Yield the JSON of data in pieces: all of it as one text would be in memory beside its bytes."""
+    """Yield the JSON of data in pieces of some thousand elements."""
     if not _is_long(data):
         yield _text(data)
     elif type(data) is dict:
@@ -153,7 +156,11 @@ def _bytes_back(data: Any) -> Any:
     if isinstance(data, dict):
         if len(data) == 1 and (key := next(iter(data))).startswith("$"):
             return base64.b64decode(data[key]) if key == _BYTES else {key[1:]: _bytes_back(data[key])}
-        return {k: _bytes_back(v) if isinstance(v, dict | list) else v for k, v in data.items()}
+        if _SCALARS.issuperset(map(type, data.values())):
+            return data.copy()
+        return {k: v if type(v) in _SCALARS else _bytes_back(v) for k, v in data.items()}
     if isinstance(data, list):
-        return [_bytes_back(v) if isinstance(v, dict | list) else v for v in data]
+        if _SCALARS.issuperset(map(type, data)):
+            return data[:]
+        return [v if type(v) in _SCALARS else _bytes_back(v) for v in data]
     return data

@@ -55,9 +55,9 @@ def part_of(data: Sequence[Any]) -> Part:
     >>> part_of(Part(1, b"a", ("b", 2)).to_list())
     Part(number=1, start=b'a', stop=('b', 2), completes=False)
     """
+    if len(data) == 3 and data[1] is None and data[2] is None:  # of a million items, most are read as a whole
+        return Part(data[0])
     number, start, stop, *completes = data
-    if start is None and stop is None and not completes:
-        return Part(number)
     return Part(number, _position(start), _position(stop), *completes)
 
 

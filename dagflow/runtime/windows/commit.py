@@ -305,7 +305,7 @@ def reports_of(log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec]) -> t
     parts: dict[str, list[Part]] = {}
     for task, report in zip(tasks, reports, strict=True):
         if task.work.moves:
-            parts.setdefault(task.head, []).extend(part_of(part) for part in report.parts)
+            parts.setdefault(task.head, []).extend(map(part_of, report.parts))
     wrong = [problem for head, read in parts.items() for problem in uncovered(read, len(plan.items[head]))]
     if wrong:
         raise WindowIncomplete(plan.window, (), tuple(wrong))
