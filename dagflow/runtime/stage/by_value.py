@@ -44,7 +44,7 @@ class CodePickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
     def reducer_override(self, obj: Any) -> Any:
         """Reduce code objects with their file name, all else as cloudpickle does."""
         if isinstance(obj, types.CodeType):
-            _, arguments = self.dispatch_table[types.CodeType](obj)
+            arguments = self.dispatch_table[types.CodeType](obj)[1]
             return _code, ("".join(obj.co_filename), *arguments)  # a copy, as cloudpickle does: interning changes no byte
         return super().reducer_override(obj)
 
