@@ -50,8 +50,8 @@ def encode(value: Any, where: str, *, shares: bool = False) -> Any:
         return value if shares and kind is list and all(map(operator.is_, encoded, value)) else encoded
     if isinstance(value, bytes):  # keys of ranges are a class of their own
         return {_BYTES: base64.b64encode(value).decode("ascii")}
-    if attrs.has(kind):
-        names, left_out, values_of = _stored(kind)
+    if (stored := _stored(kind)) is not None:  # type: ignore[arg-type]  # mypy takes classes for unhashable here
+        names, left_out, values_of = stored
         fields = {name: each for name, out, each in zip(names, left_out, values_of(value), strict=True) if each is not out}
         if _SCALARS.issuperset(map(type, fields.values())):
             return fields
@@ -69,11 +69,13 @@ def decode(data: Any, tp: Any = Any) -> Any:
 
 
 @functools.cache
-def _stored(kind: type) -> tuple[tuple[str, ...], tuple[Any, ...], Callable[[Any], tuple[Any, ...]]]:
+def _stored(kind: type) -> tuple[tuple[str, ...], tuple[Any, ...], Callable[[Any], tuple[Any, ...]]] | None:
     """Return the names of the stored fields of an attrs class, the values that are left out, and a function that gets all values.
 
-    `_ALWAYS` stands for a field of which no value is left out.
+    None for other classes. `_ALWAYS` stands for a field of which no value is left out.
     """
+    if not attrs.has(kind):
+        return None
     stored = [a for a in attrs.fields(kind) if a.init]
     names = tuple(a.name for a in stored)
     left_out = tuple(a.default if a.metadata.get(SPARSE) else _ALWAYS for a in stored)
