@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import functools
+import io
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -22,17 +23,13 @@ _ALWAYS = object()
 _MANY = 1 << 14  # elements of a list that are written at a time
 
 
-class Encoded(list[Any]):
-    """A list whose elements are JSON data already. `encode` returns it as it is: a plan may have a million work items."""
-
-
 def encode(value: Any, where: str, *, shares: bool = False) -> Any:
     """Return `value` as JSON data. Raises StateNotPlain, which names `where`, for anything that is not plain data.
 
     `shares`: lists and dicts that are JSON data already are in the result as they are, not as copies.
     """
     kind = type(value)
-    if kind in _SCALARS or kind is Encoded:
+    if kind in _SCALARS:
         return value
     if kind is dict:
         if shares and len(value) != 1 and _KEYS.issuperset(map(type, value)) and _SCALARS.issuperset(map(type, value.values())):
@@ -50,8 +47,8 @@ def encode(value: Any, where: str, *, shares: bool = False) -> Any:
         return value if shares and kind is list and all(map(operator.is_, encoded, value)) else encoded
     if isinstance(value, bytes):  # keys of ranges are a class of their own
         return {_BYTES: base64.b64encode(value).decode("ascii")}
-    if (stored := _stored(kind)) is not None:  # type: ignore[arg-type]  # mypy takes classes for unhashable here
-        names, left_out, values_of = stored
+    if attrs.has(kind):
+        names, left_out, values_of = _stored(kind)
         fields = {name: each for name, out, each in zip(names, left_out, values_of(value), strict=True) if each is not out}
         if _SCALARS.issuperset(map(type, fields.values())):
             return fields
@@ -69,13 +66,11 @@ def decode(data: Any, tp: Any = Any) -> Any:
 
 
 @functools.cache
-def _stored(kind: type) -> tuple[tuple[str, ...], tuple[Any, ...], Callable[[Any], tuple[Any, ...]]] | None:
+def _stored(kind: type) -> tuple[tuple[str, ...], tuple[Any, ...], Callable[[Any], tuple[Any, ...]]]:
     """Return the names of the stored fields of an attrs class, the values that are left out, and a function that gets all values.
 
-    None for other classes. `_ALWAYS` stands for a field of which no value is left out.
+    `_ALWAYS` stands for a field of which no value is left out.
     """
-    if not attrs.has(kind):
-        return None
     stored = [a for a in attrs.fields(kind) if a.init]
     names = tuple(a.name for a in stored)
     left_out = tuple(a.default if a.metadata.get(SPARSE) else _ALWAYS for a in stored)
@@ -86,13 +81,13 @@ def _stored(kind: type) -> tuple[tuple[str, ...], tuple[Any, ...], Callable[[Any
 
 def dumps(data: Any) -> bytes:
     """Return the bytes of encoded data: one line of JSON, keys in their order."""
-    return b"".join(dumps_in_pieces(data))
-
-
-def dumps_in_pieces(data: Any) -> Iterator[bytes]:
-    """Yield the bytes of `dumps` one after the other: those of a million work items need not be in memory twice."""
     # Names of files may hold bytes that are not UTF-8, as lone surrogates: `\udc80` is also how JSON writes them.
-    return (text.encode("utf-8", "backslashreplace") for text in _pieces(data))
+    if not _is_long(data):
+        return _text(data).encode("utf-8", "backslashreplace")
+    written = io.BytesIO()  # its value is its buffer, where a list of pieces would be in memory beside their sum
+    for text in _pieces(data):
+        written.write(text.encode("utf-8", "backslashreplace"))
+    return written.getvalue()
 
 
 def _text(data: Any) -> str:
@@ -105,11 +100,11 @@ def _is_long(data: Any) -> bool:
     """Return whether data is a long list, or a dict that holds one."""
     if type(data) is dict:
         return any(_is_long(value) for value in data.values())
-    return isinstance(data, list) and len(data) > _MANY
+    return type(data) is list and len(data) > _MANY
 
 
 def _pieces(data: Any) -> Iterator[str]:
-    """Yield the JSON of data in pieces of some thousand elements."""
+    """Yield the JSON of data in pieces: all of it as one text would be in memory beside its bytes."""
     if not _is_long(data):
         yield _text(data)
     elif type(data) is dict:
@@ -158,11 +153,7 @@ def _bytes_back(data: Any) -> Any:
     if isinstance(data, dict):
         if len(data) == 1 and (key := next(iter(data))).startswith("$"):
             return base64.b64decode(data[key]) if key == _BYTES else {key[1:]: _bytes_back(data[key])}
-        if _SCALARS.issuperset(map(type, data.values())):
-            return data.copy()
-        return {k: v if type(v) in _SCALARS else _bytes_back(v) for k, v in data.items()}
+        return {k: _bytes_back(v) if isinstance(v, dict | list) else v for k, v in data.items()}
     if isinstance(data, list):
-        if _SCALARS.issuperset(map(type, data)):
-            return data[:]
-        return [v if type(v) in _SCALARS else _bytes_back(v) for v in data]
+        return [_bytes_back(v) if isinstance(v, dict | list) else v for v in data]
     return data
