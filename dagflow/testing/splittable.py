@@ -128,6 +128,7 @@ class _Proof:
     effort: float
     at_random: random.Random
     known: dict[tuple[Any, Any], list[Found]] = attrs.field(factory=dict)
+    splittable: list[int] = attrs.field(factory=list)  # after so many records, half of the rest could be split off
 
     # Reading
 
@@ -229,7 +230,7 @@ class _Proof:
     def splits(self) -> None:
         must: list[tuple[int, Any, Any]] = []  # after so many records, at this position or else at this fraction
         may = must[:]
-        for count in self.some(range(len(self.whole) + 1), 60):
+        for count in sorted({min(1, len(self.whole)), *self.some(range(len(self.whole) + 1), 60)}):
             near = [position for position, _, _ in self.whole[max(0, count - 1) : count + 1]]
             must += [(count, position, None) for position in dict.fromkeys([*near, *map(self.after, near)])]
             must.append((count, None, HALF_OF_THE_REST))
@@ -249,6 +250,8 @@ class _Proof:
             if not is_split:
                 self.same("4, splits", f"{told}, which was refused; then it", self.whole, found)
                 continue
+            if wanted == HALF_OF_THE_REST:
+                self.splittable.append(count)
             start, stop, end = *self.bounds, watch.stop_position
             rest = self.read(end, stop)
             succeeded += bool(found and rest)
@@ -294,11 +297,14 @@ class _Proof:
             self.fail("5, races", "no split by another thread succeeded: nothing was tried")
 
     def _race(self, told: str) -> int:
-        """Read while another thread splits; return how often it did. The reader waits once, so any machine has a split."""
+        """Read while another thread splits; return how often it did.
+
+        The reader waits once, where half of its rest can be split off, so that there is a split on any machine.
+        """
         watch, reader = self.open(*self.bounds)
         found: list[Found] = []
         failed: list[BaseException] = []
-        pause, tried = self.at_random.randint(1, max(1, len(self.whole) // 2)), threading.Event()
+        pause, tried = self.at_random.choice(self.splittable or [1]), threading.Event()
 
         def read() -> None:
             try:
@@ -314,8 +320,9 @@ class _Proof:
         residuals, attempts = [], 0
         try:
             while thread.is_alive():
+                share = self.at_random.random() if attempts < ATTEMPTS - 1 else 0.5
                 fraction = watch.fraction_consumed
-                residual = watch.try_split_at_fraction(min(1.0, fraction + self.at_random.random() * (1 - fraction)))
+                residual = watch.try_split_at_fraction(min(1.0, fraction + share * (1 - fraction)))
                 if residual is not None:
                     residuals.append((residual.start, residual.stop))
                 attempts += len(found) >= pause

@@ -222,6 +222,22 @@ def test_a_fault_is_found_and_named(file: Any, reader: Any, message: str) -> Non
     assert "data.txt" in str(caught.value)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_another_thread_has_its_split_however_late_the_reader_waits(file: Any, seed: int) -> None:
+    """All but the first eight records are claimed at once: only a reader that waits at one of those can be split."""
+
+    def claims_eight_then_all(path: str, tracker: Any) -> Iterator[Found]:
+        found = list(found_lines(path, tracker.start_position))
+        for part in filter(None, [*([each] for each in found[:8]), found[8:]]):
+            granted = tracker.try_return_batch_at([position for position, _, _ in part])
+            yield from part[:granted]
+            if granted < len(part):
+                return
+
+    path = file(b"".join(b"%d\n" % number for number in range(40)))
+    assert_reader_is_splittable(claims_eight_then_all, path, effort=0.2, seed=seed)
+
+
 @pytest.mark.full
 def test_a_fault_in_the_time_between_a_look_and_a_claim_is_found(file: Any) -> None:
     """Without another thread, such a reader does all well."""
