@@ -111,11 +111,12 @@ class FileBlocks:
     def _blocks(self, first: int, stop: int, last: int, as_planned: bool) -> Iterator[FileBlockMetadata]:
         path, length, size, base, begin = self.path, self.length, self.block_size, self.first_id, self.begin
         known = (self.modified_ns, as_planned, self.version, self.record_end, self.record_quote, self.folder_columns)
+        before, start = base + first - 1 if first else -1, begin + first * size
         for k in range(first, stop):
-            ends = k == last
-            before = base + k - 1 if k else -1
-            start = begin + k * size
-            yield FileBlockMetadata(base + k, path, start, length if ends else start + size, length, ends, before, *known)
+            ends, block_id = k == last, base + k
+            end = length if ends else start + size
+            yield FileBlockMetadata(block_id, path, start, end, length, ends, before, *known)
+            before, start = block_id, end  # the same integers, not equal ones: a plan may have a million blocks
 
 
 def default_block_size(length: int, slots: int) -> int:

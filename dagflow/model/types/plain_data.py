@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import functools
-import io
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -21,6 +20,11 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 _KEYS = frozenset({str})
 _ALWAYS = object()
 _MANY = 1 << 14  # elements of a list that are written at a time
+_ESCAPED = '{"$'  # in JSON, begins a dict that is encoded as another one, if that is its only key; no string holds it
+
+
+class Encoded(list[Any]):
+    """A list of JSON data, such as a million work items. `encode` passes it on as it is; `dumps` escapes what needs it."""
 
 
 def encode(value: Any, where: str, *, shares: bool = False) -> Any:
@@ -29,7 +33,7 @@ def encode(value: Any, where: str, *, shares: bool = False) -> Any:
     `shares`: lists and dicts that are JSON data already are in the result as they are, not as copies.
     """
     kind = type(value)
-    if kind in _SCALARS:
+    if kind in _SCALARS or kind is Encoded:
         return value
     if kind is dict:
         if shares and len(value) != 1 and _KEYS.issuperset(map(type, value)) and _SCALARS.issuperset(map(type, value.values())):
@@ -47,8 +51,8 @@ def encode(value: Any, where: str, *, shares: bool = False) -> Any:
         return value if shares and kind is list and all(map(operator.is_, encoded, value)) else encoded
     if isinstance(value, bytes):  # keys of ranges are a class of their own
         return {_BYTES: base64.b64encode(value).decode("ascii")}
-    if attrs.has(kind):
-        names, left_out, values_of = _stored(kind)
+    if (stored := _stored(kind)) is not None:  # type: ignore[arg-type]  # mypy takes classes for unhashable here
+        names, left_out, values_of = stored
         fields = {name: each for name, out, each in zip(names, left_out, values_of(value), strict=True) if each is not out}
         if _SCALARS.issuperset(map(type, fields.values())):
             return fields
@@ -66,11 +70,13 @@ def decode(data: Any, tp: Any = Any) -> Any:
 
 
 @functools.cache
-def _stored(kind: type) -> tuple[tuple[str, ...], tuple[Any, ...], Callable[[Any], tuple[Any, ...]]]:
+def _stored(kind: type) -> tuple[tuple[str, ...], tuple[Any, ...], Callable[[Any], tuple[Any, ...]]] | None:
     """Return the names of the stored fields of an attrs class, the values that are left out, and a function that gets all values.
 
-    `_ALWAYS` stands for a field of which no value is left out.
+    None for other classes. `_ALWAYS` stands for a field of which no value is left out.
     """
+    if not attrs.has(kind):
+        return None
     stored = [a for a in attrs.fields(kind) if a.init]
     names = tuple(a.name for a in stored)
     left_out = tuple(a.default if a.metadata.get(SPARSE) else _ALWAYS for a in stored)
@@ -81,13 +87,13 @@ def _stored(kind: type) -> tuple[tuple[str, ...], tuple[Any, ...], Callable[[Any
 
 def dumps(data: Any) -> bytes:
     """Return the bytes of encoded data: one line of JSON, keys in their order."""
+    return b"".join(dumps_in_pieces(data))
+
+
+def dumps_in_pieces(data: Any) -> Iterator[bytes]:
+    """Yield the bytes of `dumps` one after the other: those of a million work items need not be in memory twice."""
     # Names of files may hold bytes that are not UTF-8, as lone surrogates: `\udc80` is also how JSON writes them.
-    if not _is_long(data):
-        return _text(data).encode("utf-8", "backslashreplace")
-    written = io.BytesIO()  # its value is its buffer, where a list of pieces would be in memory beside their sum
-    for text in _pieces(data):
-        written.write(text.encode("utf-8", "backslashreplace"))
-    return written.getvalue()
+    return (text.encode("utf-8", "backslashreplace") for text in _pieces(data))
 
 
 def _text(data: Any) -> str:
@@ -97,14 +103,14 @@ def _text(data: Any) -> str:
 
 
 def _is_long(data: Any) -> bool:
-    """Return whether data is a long list, or a dict that holds one."""
+    """Return whether data is a long list, or one of work items, or a dict that holds one."""
     if type(data) is dict:
         return any(_is_long(value) for value in data.values())
-    return type(data) is list and len(data) > _MANY
+    return isinstance(data, list) and len(data) > (0 if type(data) is Encoded else _MANY)
 
 
 def _pieces(data: Any) -> Iterator[str]:
-    """Yield the JSON of data in pieces: all of it as one text would be in memory beside its bytes."""
+    """Yield the JSON of data in pieces of some thousand elements."""
     if not _is_long(data):
         yield _text(data)
     elif type(data) is dict:
@@ -114,7 +120,11 @@ def _pieces(data: Any) -> Iterator[str]:
         yield "}"
     else:
         for first in range(0, len(data), _MANY):
-            yield f"{',' if first else '['}{_text(data[first : first + _MANY])[1:-1]}"
+            some = data[first : first + _MANY]
+            text = _text(some)
+            if type(data) is Encoded and _ESCAPED in text:
+                text = _text(encode(some, "a list of JSON data"))
+            yield f"{',' if first else '['}{text[1:-1]}"
         yield "]"
 
 
@@ -153,7 +163,11 @@ def _bytes_back(data: Any) -> Any:
     if isinstance(data, dict):
         if len(data) == 1 and (key := next(iter(data))).startswith("$"):
             return base64.b64decode(data[key]) if key == _BYTES else {key[1:]: _bytes_back(data[key])}
-        return {k: _bytes_back(v) if isinstance(v, dict | list) else v for k, v in data.items()}
+        if _SCALARS.issuperset(map(type, data.values())):
+            return data.copy()
+        return {k: v if type(v) in _SCALARS else _bytes_back(v) for k, v in data.items()}
     if isinstance(data, list):
-        return [_bytes_back(v) if isinstance(v, dict | list) else v for v in data]
+        if _SCALARS.issuperset(map(type, data)):
+            return data[:]
+        return [v if type(v) in _SCALARS else _bytes_back(v) for v in data]
     return data

@@ -9,7 +9,8 @@ from typing import Any, TypeVar, cast
 import attrs
 
 from dagflow.model.types.forms import ADDED
-from dagflow.model.types.plain_data import decode, dumps, encode, loads
+from dagflow.model.types.plain_data import decode, dumps, dumps_in_pieces, encode, loads
+from dagflow.runtime.garbage import collection_paused
 from dagflow.runtime.run_folder.errors import ExpectationResult, FolderNotOwned
 from dagflow.runtime.run_folder.files import file_paths, moved_file
 from dagflow.runtime.run_folder.launch_record import LaunchRecord
@@ -326,9 +327,11 @@ class WindowLog:
             self._hashes.pop(next(iter(self._hashes)))
         return found
 
+    @collection_paused()
     def _publish(self, kind: str, window: int, record: Record, before: Iterable[str]) -> Record:
         name = record_name(kind, window)
-        data = seal(name, dumps(encode(record, f"{kind} of window {window}", shares=True)), self._hashes_of(before))
+        body = dumps_in_pieces(encode(record, f"{kind} of window {window}", shares=True))
+        data = seal(name, body, self._hashes_of(before))
         if self.store.create(name, data):
             self._remember(name, seal_of(data))
             return record

@@ -17,6 +17,7 @@ from dagflow.model.operator.protocols import RejectLimit
 from dagflow.model.operator.sink import PublishesWindows, Sink, StagedWindow
 from dagflow.planning.partial_aggregation import PARTIAL
 from dagflow.runtime.events import Event, Warned
+from dagflow.runtime.garbage import collection_paused
 from dagflow.runtime.rebalancing.forms import collect
 from dagflow.runtime.run_folder.errors import ExpectationResult
 from dagflow.runtime.run_folder.files import named
@@ -34,7 +35,7 @@ from dagflow.runtime.run_folder.reports import (
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
 from dagflow.runtime.run_report import RunReport
 from dagflow.runtime.stage.failure import abort
-from dagflow.runtime.stage.parts import Part, part_of, uncovered
+from dagflow.runtime.stage.parts import uncovered
 from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.windows.datasets import Datasets
 from dagflow.runtime.windows.directories import Directories, sweep_staging, sweep_uploads
@@ -47,6 +48,7 @@ from dagflow.storage import file_system, is_transient
 Retry = Callable[[int, str, Callable[[], Any]], Any]
 
 
+@collection_paused()
 def decide(
     log: WindowLog,
     plan: WindowPlan,
@@ -302,10 +304,10 @@ def reports_of(log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec]) -> t
     if missing:
         raise WindowIncomplete(plan.window, missing)
     reports = [report for _, report in pairs if report is not None]
-    parts: dict[str, list[Part]] = {}
+    parts: dict[str, list[list[Any]]] = {}
     for task, report in zip(tasks, reports, strict=True):
         if task.work.moves:
-            parts.setdefault(task.head, []).extend(part_of(part) for part in report.parts)
+            parts.setdefault(task.head, []).extend(report.parts)
     wrong = [problem for head, read in parts.items() for problem in uncovered(read, len(plan.items[head]))]
     if wrong:
         raise WindowIncomplete(plan.window, (), tuple(wrong))

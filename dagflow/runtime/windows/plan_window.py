@@ -15,9 +15,10 @@ from dagflow.model.graph.dag import PortName
 from dagflow.model.operator.base import InputOperator, Operator
 from dagflow.model.operator.context import Clock, OperatorContext
 from dagflow.model.operator.protocols import EmitsItems
-from dagflow.model.types.plain_data import encode
+from dagflow.model.types.plain_data import Encoded, encode
 from dagflow.planning.plan import Plan, Stage
 from dagflow.runtime.events import Event, Warned
+from dagflow.runtime.garbage import collection_paused
 from dagflow.runtime.run_folder.reports import OperatorFigures, TaskReport
 from dagflow.runtime.run_folder.window_log import WindowPlan
 from dagflow.runtime.stage.failure import abort
@@ -193,7 +194,10 @@ class Driver:
             self._agree(stage.head, window, list(mine))  # the operator may keep the list, or change it
             assigned[stage.head] = self._readers.assign(stage, window, mine, backlogs[stage.name])
             mine.reverse()  # each is forgotten once it is encoded: there may be a million
-            by_stage[stage.head] = [[port, encode(mine.pop(), what)] for port, what, count in ports for _ in range(count)]
+            with collection_paused():
+                by_stage[stage.head] = Encoded(
+                    [port, encode(mine.pop(), what)] for port, what, count in ports for _ in range(count)
+                )
         partitions = {head: each.partitions for head, each in assigned.items()}
         owners: dict[str, list[int]] = {}
         while (due := self._stage_without(partitions)) is not None:

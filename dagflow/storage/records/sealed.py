@@ -13,8 +13,10 @@ records before it, which a reader of both compares: a record of another run does
 
 from __future__ import annotations
 
+import io
+import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 import attrs
@@ -44,8 +46,8 @@ class SealedRecord:
     hash: str
 
 
-def seal(name: str, body: bytes, builds_on: Mapping[str, str] | None = None) -> bytes:
-    """Return the bytes of a record, sealed.
+def seal(name: str, body: bytes | Iterable[bytes], builds_on: Mapping[str, str] | None = None) -> bytes:
+    """Return the bytes of a record, sealed. A large body comes in pieces, so that it is not in memory beside the record.
 
     >>> unseal(seal("plan/3", b"...", {"plan/2": "sha256:ab"}), "plan/3", "run").builds_on
     {'plan/2': 'sha256:ab'}
@@ -53,11 +55,13 @@ def seal(name: str, body: bytes, builds_on: Mapping[str, str] | None = None) -> 
     head: dict[str, Any] = {"format": FORMAT, "record": name}
     if builds_on:
         head["builds_on"] = builds_on
-    parts = [json.dumps(head, separators=(",", ":")).encode(), b"\n", body, b"\n"]
-    digest = new_hash(ALGORITHM)
-    for part in parts:
+    first = json.dumps(head, separators=(",", ":")).encode()
+    record, digest = io.BytesIO(), new_hash(ALGORITHM)
+    for part in itertools.chain((first, b"\n"), [body] if isinstance(body, bytes) else body, (b"\n",)):
         digest.update(part)
-    return b"".join([*parts, f"{ALGORITHM}:{digest.hexdigest()}\n".encode()])
+        record.write(part)
+    record.write(f"{ALGORITHM}:{digest.hexdigest()}\n".encode())
+    return record.getvalue()
 
 
 def seal_of(stored: bytes) -> str:

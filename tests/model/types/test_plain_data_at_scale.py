@@ -7,10 +7,13 @@ from typing import Any
 
 import attrs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dagflow import FileBlockMetadata
 from dagflow.model.types import plain_data
-from dagflow.model.types.plain_data import decode, dumps, encode, loads
+from dagflow.model.types.plain_data import Encoded, decode, dumps, encode, loads
+from tests.model.types.test_plain_data import PLAIN
 
 BLOCK = FileBlockMetadata(3, "a.txt", 0, 10, 20)
 
@@ -52,6 +55,18 @@ def test_without_sharing_everything_is_copied() -> None:
     encoded = encode(kept, "a state")
     kept["counts"].append(3)  # type: ignore[attr-defined]
     assert encoded == {"counts": [1, 2], "by_name": {"a": 1}}
+
+
+@given(st.lists(PLAIN, max_size=12), st.sampled_from([1, 2, 5, 100]))
+def test_a_list_of_json_data_is_written_as_any_other_list_though_nothing_copies_it(values: list[Any], many: int) -> None:
+    items = [["port", encode(value, "an item")] for value in values]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plain_data, "_MANY", many)
+        record = encode({"items": {"lines": Encoded(items)}, "empty": Encoded()}, "a plan", shares=True)
+        assert type(record["items"]["lines"]) is Encoded
+        written = dumps(record)
+    assert written == dumps(encode({"items": {"lines": items}, "empty": []}, "a plan"))
+    assert decode(loads(written))["items"]["lines"] == items
 
 
 @pytest.mark.parametrize("length", [0, 1, 3, 4, 5, 8, 9])
