@@ -26,6 +26,7 @@ from dagflow.model.types.comparison import type_name
 from dagflow.planning.plan import Plan
 from dagflow.runtime.exchange.channels import TaskChannels
 from dagflow.runtime.exchange.dataframes import transforms_of
+from dagflow.runtime.garbage import few_collections
 from dagflow.runtime.run_folder.reports import OperatorFigures
 from dagflow.runtime.run_folder.window_log import WindowPlan
 from dagflow.runtime.stage.failure import Abort
@@ -33,7 +34,6 @@ from dagflow.runtime.stage.node import operator_at_work
 from dagflow.runtime.stage.outlet import Step, records_of
 from dagflow.runtime.stage.program import RunOptions, TaskSpec
 from dagflow.runtime.task.compile import loaded, pickled, stage_program
-from dagflow.runtime.task.execute import few_collections
 from dagflow.runtime.task.flow import Flow
 from dagflow.runtime.task.recording_files import RecordingFiles
 from dagflow.runtime.windows.event_time import event_times

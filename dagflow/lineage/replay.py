@@ -24,11 +24,11 @@ from dagflow.local.spool import Spool, transform_runner
 from dagflow.planning.plan import Plan, Stage
 from dagflow.runtime.exchange.channels import TaskChannels
 from dagflow.runtime.exchange.dataframes import transforms_of
+from dagflow.runtime.garbage import few_collections
 from dagflow.runtime.stage.failure import Abort
 from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.task.attempt_files import place
 from dagflow.runtime.task.compile import pickled, stage_program
-from dagflow.runtime.task.execute import few_collections
 from dagflow.runtime.task.flow import run_flow
 from dagflow.runtime.task.recording_files import RecordedFile, RecordingFiles
 from dagflow.runtime.windows.jobs import levels_of

@@ -10,6 +10,6 @@ Read in this order:
 6. `rebalancing`: work stealing between the tasks of a stage.
 7. `live`: figures of tasks at work, for the driver.
 8. `run_folder`: everything that windows leave on disk.
-9. `garbage`: Python's collection of garbage, paused by steps of the driver.
+9. `garbage`: fewer collections of cyclic garbage, in tasks and on the driver.
 10. `events` (`event_schema`: as a JSON Schema), `run_report`: the events of a run, and the results of a launch.
 """

@@ -1,37 +1,39 @@
-"""The search for cyclic garbage is paused, and is on again afterwards."""
+"""Python looks for cyclic garbage less often, and as before afterwards."""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
 
 import pytest
 
-from dagflow.runtime.garbage import collection_paused
+from dagflow.runtime.garbage import SELDOM, few_collections
 
 
-@pytest.fixture(params=[True, False])
-def is_enabled(request: pytest.FixtureRequest) -> Iterator[bool]:
-    before = gc.isenabled()
-    (gc.enable if request.param else gc.disable)()
-    yield request.param
-    (gc.enable if before else gc.disable)()
+def test_thresholds_are_as_before_afterwards() -> None:
+    before = gc.get_threshold()
+    with few_collections():
+        assert gc.get_threshold() == SELDOM
+    assert gc.get_threshold() == before
 
 
-def test_it_is_as_before_afterwards(is_enabled: bool) -> None:
-    with collection_paused():
-        assert not gc.isenabled()
-        with collection_paused():
-            pass
-        assert not gc.isenabled()
-    assert gc.isenabled() == is_enabled
+def test_thresholds_are_as_before_after_an_error() -> None:
+    before = gc.get_threshold()
 
-
-def test_it_is_as_before_after_an_error(is_enabled: bool) -> None:
-    @collection_paused()
+    @few_collections()
     def fail() -> None:
-        raise ValueError(gc.isenabled())
+        raise ValueError(gc.get_threshold())
 
-    with pytest.raises(ValueError, match="False"):
+    with pytest.raises(ValueError, match="200000"):
         fail()
-    assert gc.isenabled() == is_enabled
+    assert gc.get_threshold() == before
+
+
+def test_two_launches_in_one_process_leave_no_trace() -> None:
+    """One begins while the other is at it, and ends later."""
+    before = gc.get_threshold()
+    one, other = few_collections(), few_collections()
+    one.__enter__()
+    other.__enter__()
+    one.__exit__(None, None, None)
+    other.__exit__(None, None, None)
+    assert gc.get_threshold() == before

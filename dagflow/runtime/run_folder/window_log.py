@@ -10,7 +10,7 @@ import attrs
 
 from dagflow.model.types.forms import ADDED
 from dagflow.model.types.plain_data import decode, dumps, dumps_in_pieces, encode, loads
-from dagflow.runtime.garbage import collection_paused
+from dagflow.runtime.garbage import few_collections
 from dagflow.runtime.run_folder.errors import ExpectationResult, FolderNotOwned
 from dagflow.runtime.run_folder.files import file_paths, moved_file
 from dagflow.runtime.run_folder.launch_record import LaunchRecord
@@ -327,7 +327,7 @@ class WindowLog:
             self._hashes.pop(next(iter(self._hashes)))
         return found
 
-    @collection_paused()
+    @few_collections()
     def _publish(self, kind: str, window: int, record: Record, before: Iterable[str]) -> Record:
         name = record_name(kind, window)
         body = dumps_in_pieces(encode(record, f"{kind} of window {window}", shares=True))

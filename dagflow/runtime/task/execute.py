@@ -5,17 +5,17 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import gc
 import pickle
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any
 
 import attrs
 
 from dagflow.logs import within
 from dagflow.runtime.exchange.channels import TaskChannels
+from dagflow.runtime.garbage import few_collections
 from dagflow.runtime.live.task import LiveTask
 from dagflow.runtime.rebalancing.forms import open_work
 from dagflow.runtime.rebalancing.ownership_log import AttemptFenced
@@ -159,21 +159,6 @@ def _report(flow: Flow, spec: TaskSpec, files: AttemptFiles, **more: Any) -> Tas
         staged=flow.staged,
         **more,
     )
-
-
-@contextlib.contextmanager
-def few_collections() -> Iterator[None]:
-    """A context in which Python collects cyclic garbage a hundred times less often.
-
-    Readers make thousands of tuples for each piece, which reference counting frees: with the default thresholds the collector
-    scans them again and again, which doubles the cost of a record (260 ns against 139 for making one).
-    """
-    before = gc.get_threshold()
-    gc.set_threshold(200_000, 20, 100)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 @functools.cache

@@ -17,7 +17,7 @@ from dagflow.model.operator.protocols import RejectLimit
 from dagflow.model.operator.sink import PublishesWindows, Sink, StagedWindow
 from dagflow.planning.partial_aggregation import PARTIAL
 from dagflow.runtime.events import Event, Warned
-from dagflow.runtime.garbage import collection_paused
+from dagflow.runtime.garbage import few_collections
 from dagflow.runtime.rebalancing.forms import collect
 from dagflow.runtime.run_folder.errors import ExpectationResult
 from dagflow.runtime.run_folder.files import named
@@ -48,7 +48,7 @@ from dagflow.storage import file_system, is_transient
 Retry = Callable[[int, str, Callable[[], Any]], Any]
 
 
-@collection_paused()
+@few_collections()
 def decide(
     log: WindowLog,
     plan: WindowPlan,

@@ -19,7 +19,7 @@ from dagflow.planning.late_columns import late_inputs
 from dagflow.planning.plan import Plan
 from dagflow.runtime.events import EntryAppended, Event, ExpectationChecked, TaskEnded, Warned, WindowDecided, WindowPlanned
 from dagflow.runtime.exchange.dataframes import transforms_of
-from dagflow.runtime.garbage import collection_paused
+from dagflow.runtime.garbage import few_collections
 from dagflow.runtime.run_folder.errors import ExpectationResult
 from dagflow.runtime.run_folder.layout import STAGED_BY_SINK
 from dagflow.runtime.run_folder.window_log import Decision, WindowPlan
@@ -70,7 +70,7 @@ def options_of(
     )
 
 
-@collection_paused()
+@few_collections()
 def tasks_of(plan: Plan, window: WindowPlan, options: RunOptions, epoch: str, again: bool = False) -> tuple[TaskSpec, ...]:
     """Return one task for each partition in a window's plan.
 

@@ -18,7 +18,7 @@ from dagflow.model.operator.protocols import EmitsItems
 from dagflow.model.types.plain_data import Encoded, encode
 from dagflow.planning.plan import Plan, Stage
 from dagflow.runtime.events import Event, Warned
-from dagflow.runtime.garbage import collection_paused
+from dagflow.runtime.garbage import few_collections
 from dagflow.runtime.run_folder.reports import OperatorFigures, TaskReport
 from dagflow.runtime.run_folder.window_log import WindowPlan
 from dagflow.runtime.stage.failure import abort
@@ -112,6 +112,7 @@ class Driver:
         """Return the work items that the window has by now, for each port that they go to."""
         return [_collector(self._flow, name).pending for name in self._ports]
 
+    @few_collections()
     def plan_window(self, window: int, seconds: float | None, stop: Callable[[], bool]) -> WindowPlan | None:
         """Open a window, let the input operators fill it, and say what it is to do; None when nothing came.
 
@@ -194,10 +195,7 @@ class Driver:
             self._agree(stage.head, window, list(mine))  # the operator may keep the list, or change it
             assigned[stage.head] = self._readers.assign(stage, window, mine, backlogs[stage.name])
             mine.reverse()  # each is forgotten once it is encoded: there may be a million
-            with collection_paused():
-                by_stage[stage.head] = Encoded(
-                    [port, encode(mine.pop(), what)] for port, what, count in ports for _ in range(count)
-                )
+            by_stage[stage.head] = Encoded([port, encode(mine.pop(), what)] for port, what, count in ports for _ in range(count))
         partitions = {head: each.partitions for head, each in assigned.items()}
         owners: dict[str, list[int]] = {}
         while (due := self._stage_without(partitions)) is not None:
