@@ -49,19 +49,11 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 SHORT = [
     pytest.param("local", "line_filter", ["driver", "pause", "driver", "driver"]),
-    pytest.param("local", "block_copy", ["driver", "driver", "driver"]),
-    pytest.param("local", "word_count", ["driver", "driver", "driver"]),
-    pytest.param("local", "access_log", ["driver", "driver"]),
-    pytest.param("local", "package_stats", ["driver", "driver"]),
-    pytest.param("local", "tumbling", ["driver", "driver"]),
     pytest.param("local", "orders", ["driver"] * 6),
     pytest.param("processes", "line_filter", ["python", "driver", "server"]),
-    pytest.param("processes", "word_count", ["python", "python", "driver"]),
-    pytest.param("spark", "block_copy", ["python", "driver"], marks=SPARK),
     pytest.param("spark", "word_count", ["python", "driver"], marks=SPARK),
-    pytest.param("spark", "orders", ["python", "driver"], marks=SPARK),
-    pytest.param("cluster", "line_filter", ["executor"], marks=CLUSTER),
 ]
+"""In CI. The other applications and places are in the long form only."""
 LONG = [
     *(pytest.param("local", name, 30) for name in APPLICATIONS),
     *(pytest.param("processes", name, 30) for name in APPLICATIONS),

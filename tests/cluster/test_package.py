@@ -97,7 +97,7 @@ def test_an_executor_with_a_bare_python_gets_the_libraries(master: str, cluster:
     assert script.read_text().startswith("#!/bin/sh")
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_connect_server_with_a_bare_python_gets_the_libraries(server: Server, place: PackagingPlace) -> None:
     ran = place.launch(remote=server.address, package="true")
     assert (ran.returncode, ran.stderr) == (0, "")
