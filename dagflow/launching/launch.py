@@ -29,8 +29,8 @@ from dagflow.model.operator.context import Clock, OperatorContext, SystemClock
 from dagflow.planning.plan import Plan
 from dagflow.runtime.events import EventStream, LeaseAwaited, RunEnded, RunStarted, Subscriber, Warned
 from dagflow.runtime.exchange.dataframes import has_transforms
-from dagflow.runtime.run_folder.events_file import EventsFile
-from dagflow.runtime.run_folder.folders import Folders, refuse_local_paths, refuse_outputs_in_inputs
+from dagflow.runtime.run_folder.events_file import event_writer
+from dagflow.runtime.run_folder.folders import Folders, on_other_machines, refuse_local_paths, refuse_outputs_in_inputs
 from dagflow.runtime.run_report import RunReport, SinkFigures
 from dagflow.runtime.runner import Runner
 from dagflow.runtime.stage.node import operator_at_work
@@ -38,7 +38,7 @@ from dagflow.runtime.windows.datasets import Datasets
 from dagflow.runtime.windows.errors import Interrupted
 from dagflow.runtime.windows.loop import WindowLoop, run_through
 from dagflow.runtime.windows.retry import POLL
-from dagflow.storage import FolderLock, Holder, local_path, probe
+from dagflow.storage import FolderLock, Holder, local_path, open_store, probe
 from dagflow.telemetry.wanted import is_wanted
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ class _Launch:
         if local_path(run_folder) is None:
             probe(log.store)
             tried.add(log.store.url)
-        events.subscribe(stack.enter_context(EventsFile(run_folder, launch_id, events)), on_error="warn")
+        events.subscribe(stack.enter_context(event_writer(run_folder, launch_id, events)), on_error="warn")
         if lock.abandoned_by is not None and not lock.abandoned_by.is_dead():
             events.send(Warned(text=_taken_over(lock.abandoned_by)))
         if unreadable:
@@ -277,6 +277,9 @@ class _Launch:
         report.runner = runner.name
         runner.open(self.built.dag.name, run_folder)
         report.ui = runner.ui
+        if log.live is None and (runner.address is None or not on_other_machines(runner.address)):
+            folder = tempfile.TemporaryDirectory(prefix="dagflow-live-", ignore_cleanup_errors=True)
+            log.live = open_store(stack.enter_context(folder), durable=False)
         app_id, is_durable = folders.app_id(self.built.dag.name), settings.durability == "machine"
         datasets = Datasets(self.plan, app_id, is_durable, self.clock.now, tried)
 

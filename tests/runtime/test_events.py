@@ -11,8 +11,20 @@ from dagflow.launching.build import build
 from dagflow.launching.launch import launch, start
 from dagflow.runtime import events
 from dagflow.runtime.event_schema import json_schema
-from dagflow.runtime.events import Event, EventStream, OperatorProgress, Stolen, WindowDecided, WindowDone, line_of
-from dagflow.runtime.run_folder.events_file import PROGRESS_BYTES, EventsFile
+from dagflow.runtime.events import (
+    Event,
+    EventStream,
+    OperatorProgress,
+    RunEnded,
+    Stolen,
+    Warned,
+    WindowDecided,
+    WindowDone,
+    WindowPlanned,
+    line_of,
+)
+from dagflow.runtime.run_folder.events_file import FILES, PROGRESS_BYTES, EventObjects, event_writer
+from dagflow.storage import MemoryStore
 from operators import RecordWriter
 from tests.conformance.apps import chain
 
@@ -127,13 +139,71 @@ def test_events_from_another_thread_reach_subscribers_of_the_user_in_the_thread_
 def test_progress_of_many_operators_takes_little_of_the_events_file(tmp_path: Path) -> None:
     now = [0.0]
     stream = EventStream(lambda: now[0])
-    with EventsFile(str(tmp_path), "20260101T000000-abcdef", stream) as write:
+    with event_writer(str(tmp_path), "20260101T000000-abcdef", stream) as write:
         stream.subscribe(write)
         for second in range(100):
             now[0] = float(second)
             stream.send(OperatorProgress(operators={f"operator{n}": {"records_in": n} for n in range(500)}))
     (file,) = tmp_path.glob("events/*")
     assert 0 < file.stat().st_size < 100 * PROGRESS_BYTES * 1.1
+
+
+def records_of_a_launch(store: MemoryStore, *events: tuple[float, Event]) -> list[list[str]]:
+    """Write events at their times; return the kinds of those in each record."""
+    now = [0.0]
+    stream = EventStream(lambda: now[0])
+    with EventObjects(store, "20260101T000000-abcdef", stream) as write:
+        stream.subscribe(write)
+        for at, event in events:
+            now[0] = at
+            stream.send(event)
+    records = [store.read(name) or b"" for name in store.names("events/20260101T000000-abcdef")]
+    return [[json.loads(line)["event"] for line in record.splitlines()] for record in records]
+
+
+PLANNED, WARNED = WindowPlanned(window=0, items=1, bytes=1, tasks=1), Warned(text="w")
+
+
+def ended(status: str) -> RunEnded:
+    return RunEnded(status=status, windows=0, seconds=0.0)
+
+
+def test_events_in_an_object_store_are_written_twice_a_minute_and_at_the_end() -> None:
+    events = [(0.0, WARNED), (29.0, PLANNED), (31.0, WARNED), (60.0, WARNED), (70.0, WARNED), (71.0, ended("done"))]
+    written = records_of_a_launch(MemoryStore(), *events)
+    assert written == [["warned", "window_planned", "warned"], ["warned", "warned", "run_ended"]]
+
+
+@pytest.mark.parametrize(("status", "records"), [("done", 0), ("failed", 1), ("interrupted", 1)])
+def test_a_launch_with_nothing_to_tell_writes_nothing_to_an_object_store(status: str, records: int) -> None:
+    assert len(records_of_a_launch(MemoryStore(), (0.0, WARNED), (100.0, ended(status)))) == records
+
+
+def test_an_object_store_keeps_a_hundred_records_of_events() -> None:
+    store = MemoryStore()
+    for number in range(120):
+        store.create(f"events/20250101T000000-{number:06d}.0001.jsonl", b"")
+    assert records_of_a_launch(store, (0.0, PLANNED)) == [["window_planned"]]
+    assert len(store.names("events/")) == FILES
+    assert store.names("events/")[0].startswith("events/20250101T000000-000021")
+
+
+def test_an_object_store_that_takes_no_events_is_told_once() -> None:
+    class Full(MemoryStore):
+        def create(self, name: str, data: bytes) -> bool:
+            raise OSError("no room")
+
+    heard: list[Event] = []
+    now = [0.0]
+    stream = EventStream(lambda: now[0])
+    stream.subscribe(heard.append)
+    with EventObjects(Full(), "l", stream) as write:
+        stream.subscribe(write)
+        for second in range(100):
+            now[0] = float(second)
+            stream.send(PLANNED)
+    (told,) = [event for event in heard if isinstance(event, Warned)]
+    assert told.text == "memory://store: no further events are written: no room"
 
 
 @pytest.mark.parametrize("refuses", [False, True])

@@ -28,7 +28,7 @@ from dagflow.page.run.rows import sample_rows
 from dagflow.planning.view import PlanView
 from dagflow.runtime.run_folder.reports import OperatorFigures
 from dagflow.runtime.run_folder.window_log import WindowLog, WindowPlan
-from dagflow.storage import explained, is_local, lock_holder, open_store
+from dagflow.storage import explained, lock_holder, open_store
 
 VERSION = 1
 MAX_WINDOWS = 20_000
@@ -324,12 +324,7 @@ class RunReader:
         assert self._place is not None
         if self._place.why_not is not None:
             yield {"what": "run folder", "text": self._place.why_not}
-        if self._place.run_folder is not None and not is_local(self._place.run_folder):
-            yield {
-                "what": "events",
-                "text": "the run folder is in an object store, which keeps no events: there is no timeline of tasks",
-            }
-        elif self._events is not None and self._events.newest is None:
+        if self._events is not None and self._events.newest is None:
             yield {"what": "events", "text": "there are none: times, tasks, retries and warnings of launches are not known"}
         if self._events is not None and self._events.skipped_bytes:
             yield {"what": "events", "text": f"the first {self._events.skipped_bytes:,} bytes of events are not shown"}

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import tempfile
+import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -13,10 +17,11 @@ import attrs
 
 from dagflow.runtime.run_folder.layout import EVENTS
 from dagflow.runtime.run_folder.reports import OperatorFigures
-from dagflow.storage import local_path
+from dagflow.storage import Store, base_name, local_path, open_store
 
 MAX_BYTES = 256 << 20
 """Of the events of a launch, at most so much is read: the newest files."""
+LISTED_EVERY = 10.0  # seconds between two listings of events in an object store
 MAX_TEXTS = 100
 MAX_POINTS = 400
 DETAILED = 48
@@ -246,11 +251,18 @@ class LaunchEvents:
 
 
 class EventFiles:
-    """The event files of a run folder. `update` reads what has been added since the last call."""
+    """The event files of a run folder. `update` reads what has been added since the last call.
+
+    Those of an object store never change: each is copied to a temporary folder once it is asked for.
+    """
 
     def __init__(self, run_folder: str) -> None:
-        local = local_path(run_folder)
-        self._folder = None if local is None else os.path.join(local, EVENTS.folder)
+        top = local_path(run_folder)
+        self._copies = None
+        if top is None:
+            self._copies = _Copies(open_store(run_folder, durable=False))
+            top = self._copies.folder
+        self._folder = os.path.join(top, EVENTS.folder)
         self._read: dict[tuple[int, int], int] = {}  # by the number of the file, which keeps it when it is put aside
         self._summaries: dict[str, dict[str, Any]] = {}
         self.newest: LaunchEvents | None = None
@@ -264,7 +276,7 @@ class EventFiles:
         name = max(launches)
         if self.newest is None or self.newest.launch != name:
             self.newest, self._read, self.skipped_bytes = LaunchEvents(name), {}, 0
-            sizes = [os.path.getsize(path) for path in launches[name] if os.path.exists(path)]
+            sizes = [os.path.getsize(path) for path in map(self._there, launches[name]) if os.path.exists(path)]
             self.skipped_bytes = max(0, sum(sizes) - MAX_BYTES)
         skip = self.skipped_bytes
         for path in launches[name]:
@@ -276,32 +288,41 @@ class EventFiles:
         for name in sorted(launches, reverse=True)[1:]:
             if name not in self._summaries:
                 paths = launches[name]
-                self._summaries[name] = {"launch": name, "started": _first(paths[0]), "ended": _last(paths[-1])}
+                first, last = _first(self._there(paths[0])), _last(self._there(paths[-1]))
+                self._summaries[name] = {"launch": name, "started": first, "ended": last}
             yield self._summaries[name]
 
     def events(self, launch: str) -> Iterator[dict[str, Any]]:
         """Yield all events of a launch that can be read."""
         for path in self._launches().get(launch, ()):
-            with suppress(OSError), open(path, "rb") as file:
+            with suppress(OSError), open(self._there(path), "rb") as file:
                 for line in file:
                     if (event := _event(line)) is not None:
                         yield event
 
     def _launches(self) -> dict[str, list[str]]:
         """Return the files of each launch, oldest first: those that were put aside have numbers."""
-        if self._folder is None or not os.path.isdir(self._folder):
-            return {}
+        if self._copies is not None:
+            names = self._copies.names()
+        else:
+            names = os.listdir(self._folder) if os.path.isdir(self._folder) else []
         launches: dict[str, list[str]] = {}
-        for name in sorted(os.listdir(self._folder), key=lambda name: (name.count(".") < 2, name)):
+        for name in sorted(names, key=lambda name: (name.count(".") < 2, name)):
             if EVENTS.match(f"{EVENTS.folder}/{name}"):
                 launches.setdefault(name.partition(".")[0], []).append(os.path.join(self._folder, name))
         return launches
+
+    def _there(self, path: str) -> str:
+        """Return a path at which the file can be read now."""
+        if self._copies is not None:
+            self._copies.make(path)
+        return path
 
     def _add(self, path: str, skip: int) -> int:
         """Add the new lines of a file, behind its first `skip` bytes; return how much there is to skip in the next one."""
         assert self.newest is not None
         try:
-            with open(path, "rb") as file:
+            with open(self._there(path), "rb") as file:
                 status = os.fstat(file.fileno())
                 key = (status.st_dev, status.st_ino)
                 begin = self._read.get(key, min(skip, status.st_size))
@@ -316,6 +337,34 @@ class EventFiles:
                 return max(0, skip - status.st_size)
         except OSError:  # put aside or removed just now
             return skip
+
+
+class _Copies:
+    """Copies of the event files of a run folder in an object store, in a temporary folder."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.folder = tempfile.mkdtemp(prefix="dagflow-events-")
+        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        os.mkdir(os.path.join(self.folder, EVENTS.folder))
+        self._names: list[str] = []
+        self._listed = float("-inf")
+
+    def names(self) -> list[str]:
+        """Return the names of the files, as they were some seconds ago: a page that is open asks each second."""
+        if time.monotonic() - self._listed >= LISTED_EVERY:
+            self._names = [base_name(name) for name in self._store.names(f"{EVENTS.folder}/")]
+            self._listed = time.monotonic()
+        return self._names
+
+    def make(self, path: str) -> None:
+        """Copy a file, if there is no copy of it. One that is gone is left out."""
+        if os.path.exists(path):
+            return
+        data = self._store.read(f"{EVENTS.folder}/{os.path.basename(path)}")
+        if data is not None:
+            with open(path, "wb") as file:
+                file.write(data)
 
 
 def _add(total: dict[str, dict[str, float]], operators: dict[str, dict[str, float]]) -> None:

@@ -49,9 +49,9 @@ class LiveTask:
         self._has_ended = False
         self._began = self._clock.monotonic()
         self._written = self._began - EVERY / 2  # the first record is soon there: it shows that the task has begun
-        folder = local_path(log.unsynced.url)
+        folder = local_path(log.unsynced.url) or spec.options.live_folder
         name = LIVE.name(window=spec.window, epoch=spec.epoch, stage=spec.stage, partition=spec.partition, attempt=attempt)
-        self._gauge = None if folder is None else Gauge(os.path.join(folder, name))
+        self._gauge = Gauge(os.path.join(folder, name)) if folder else None
 
     def __enter__(self) -> LiveTask:
         if self._gauge is not None:

@@ -17,7 +17,6 @@ from dagflow.runtime.run_folder.reports import OperatorFigures, summed
 from dagflow.runtime.run_folder.window_log import WindowLog, WindowPlan
 from dagflow.runtime.stage.program import TaskSpec
 from dagflow.scaling import Backlog
-from dagflow.storage import is_local
 
 EVERY = 1.0  # seconds between two looks
 RECENT = 20  # looks whose speed counts for the estimate
@@ -46,7 +45,6 @@ class LiveWatch:
         self._has_sent = False
         self._is_stale = False  # windows were decided since the last figures
         self._speeds = deque[tuple[float, float]](maxlen=RECENT)
-        self._is_local = is_local(log.unsynced.url)
 
     def planned(self, plan: WindowPlan) -> None:
         """Note a window that has a plan."""
@@ -66,11 +64,13 @@ class LiveWatch:
         self._is_stale = self._has_sent
         prefix = LIVE.prefix(window)
         self._records = {name: record for name, record in self._records.items() if not name.startswith(prefix)}
+        if self._log.live is not None and self._log.live is not self._log.unsynced:  # which nothing else sweeps
+            self._log.live.discard_all(self._log.live.names(prefix))
 
     def look(self, send: Callable[[Event], None]) -> None:
         """Read the records of tasks and send the sums, if it is time, and a window is open or was decided since."""
         now = self._clock.monotonic()
-        if not (self._windows or self._is_stale) or not self._is_local or now - self._looked_at < EVERY:
+        if not (self._windows or self._is_stale) or self._log.live is None or now - self._looked_at < EVERY:
             return
         self._looked_at = now
         try:
@@ -82,7 +82,7 @@ class LiveWatch:
 
     def close(self, send: Callable[[Event], None], *, failed: bool = False) -> None:
         """Send the final sums, if any have been sent, or if the run failed while a window was open. No task works any more."""
-        if self._has_sent or (failed and self._windows and self._is_local):
+        if self._has_sent or (failed and self._windows and self._log.live is not None):
             last = self.progress(self._clock.monotonic())
             operators = {name: {**figures, "partitions": 0} for name, figures in last.operators.items()}
             send(attrs.evolve(last, operators=operators, running=0, pending=0, waiting={}, remaining=None))
@@ -122,13 +122,16 @@ class LiveWatch:
     def _read(self, window: OpenWindow) -> list[LiveRecord]:
         """Return the newest record of each task of a window."""
         newest: dict[str, LiveRecord] = {}
-        for name in self._log.unsynced.names(LIVE.prefix(window.plan.window)) if window.tasks else ():
+        store = self._log.live
+        if store is None or not window.tasks:
+            return []
+        for name in store.names(LIVE.prefix(window.plan.window)):
             if not LIVE.match(name):
                 continue
             record = self._records.get(name)
             if record is None or not record.has_ended:
                 try:
-                    record = LiveRecord.of(self._log.unsynced.read(name) or b"")
+                    record = LiveRecord.of(store.read(name) or b"")
                 except (ValueError, TypeError, KeyError, IndexError):  # torn: the next look will see it
                     if record is None:
                         continue

@@ -34,6 +34,7 @@ from dagflow.storage import (
     SealedRecord,
     Store,
     at_once,
+    is_local,
     join,
     open_store,
     read_sealed,
@@ -156,6 +157,8 @@ class WindowLog:
     ) -> None:
         self.store = store
         self.unsynced = unsynced or store
+        self.live = self.unsynced if is_local(self.unsynced.url) else None
+        """Where tasks leave their figures while they work; None if they leave none."""
         self.secured: set[str] = set()  # the folders whose way from the top has been made durable
         self._outputs = list(outputs)
         self._moved = moved

@@ -134,6 +134,7 @@ class RunOptions:
         run: the id of the launch, for log records.
         application: the identity of the application on its run folder; empty where there is none.
         staging_folder: the folder in the run folder where sinks may stage files; empty where there is none.
+        live_folder: the local folder where tasks leave their figures while they work, instead of the run folder; empty for none.
         logs: the logging of the launch, for workers without any of their own.
     """
 
@@ -146,6 +147,7 @@ class RunOptions:
     run: str | None = None
     application: str = ""
     staging_folder: str = ""
+    live_folder: str = ""
     logs: WorkerLogs = attrs.field(factory=WorkerLogs)
 
 

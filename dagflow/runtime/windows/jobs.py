@@ -22,7 +22,7 @@ from dagflow.runtime.exchange.dataframes import transforms_of
 from dagflow.runtime.garbage import few_collections
 from dagflow.runtime.run_folder.errors import ExpectationResult
 from dagflow.runtime.run_folder.layout import STAGED_BY_SINK
-from dagflow.runtime.run_folder.window_log import Decision, WindowPlan
+from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
 from dagflow.runtime.stage.errors import OperatorFailed
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.parts import Part
@@ -53,7 +53,7 @@ class Running:
 
 
 def options_of(
-    settings: RunSettings, slots: int, base: str, checked: bool, run: str, application: str, run_folder: str
+    settings: RunSettings, slots: int, base: str, checked: bool, run: str, application: str, run_folder: str, log: WindowLog
 ) -> RunOptions:
     """Return the options that all tasks of a launch share."""
     return RunOptions(
@@ -66,6 +66,7 @@ def options_of(
         run=run,
         application=application,
         staging_folder=join(run_folder, STAGED_BY_SINK.folder),
+        live_folder="" if log.live is None or log.live is log.unsynced else log.live.url,
         logs=WorkerLogs(form=settings.log_format, levels=levels_set()),
     )
 

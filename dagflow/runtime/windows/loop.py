@@ -129,7 +129,7 @@ class WindowLoop:
             lock=lock,
         )
         self._durable = settings.durability == "machine"
-        self._options = options_of(settings, runner.slots, base, checked, launch, datasets.app_id, run_folder)
+        self._options = options_of(settings, runner.slots, base, checked, launch, datasets.app_id, run_folder, log)
         programs = {s.name: stage_program(plan, s.name) for s in plan.stages}
         self._programs = {name: pickled(program, plan, travels=not runner.in_process) for name, program in programs.items()}
         self._halves = halves(programs.values(), plan)

@@ -13,7 +13,7 @@ import pytest
 from dagflow.errors import DiskFull
 from dagflow.launching.launch import launch
 from dagflow.runtime.events import Event, EventStream, RunEnded, Warned
-from dagflow.runtime.run_folder.events_file import EventsFile
+from dagflow.runtime.run_folder.events_file import event_writer
 from dagflow.testing import run_dag
 from operators import FlatMap, RecordWriter
 from tests.conformance.apps import chain, left_over, lines_in
@@ -75,7 +75,7 @@ class TestFullDisk:
         events.subscribe(heard.append)
         (tmp_path / "events").mkdir()
         (tmp_path / "events" / "l.jsonl").symlink_to("/dev/full")
-        with EventsFile(str(tmp_path), "l", events) as write:
+        with event_writer(str(tmp_path), "l", events) as write:
             events.subscribe(write)
             for _ in range(3):
                 events.send(RunEnded(status="done", windows=0, seconds=0.0))
@@ -87,6 +87,6 @@ class TestFullDisk:
         heard: list[Any] = []
         events.subscribe(heard.append)
         (tmp_path / "events").write_text("a file stands there")
-        with EventsFile(str(tmp_path), "l", events) as write:
+        with event_writer(str(tmp_path), "l", events) as write:
             write(RunEnded(status="done", windows=0, seconds=0.0))
         assert [type(event) for event in heard] == [Warned]

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import time
 import uuid
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dagflow import ReaderRecord
 from dagflow.errors import DagflowError, StoreRefused
+from dagflow.launching.launch import launch as run
+from dagflow.page.run.data import RunReader
+from dagflow.page.run.report import run_report
+from dagflow.runtime.events import Event, OperatorProgress
 from dagflow.testing import run_dag
+from operators import Filter
 from tests.conformance.apps import line_filter, vectorised
 from tests.storage.s3 import oracle
 from tests.storage.s3.conftest import Bucket
@@ -42,6 +50,38 @@ def test_everything_on_s3(bucket: Bucket, source: str) -> None:
     oracle.put(f"{source}/d.txt", b"d0\n")
     launch(source, output)
     assert oracle.wrong(output, EXPECTED + Counter([b"d0"])) == []
+
+
+def slow(line: ReaderRecord[str]) -> bool:
+    time.sleep(0.25)
+    return not line.record.startswith(".")
+
+
+@pytest.mark.parametrize("slots", ["1", "2"])
+def test_its_tasks_are_seen_at_work_and_its_page_has_their_times(
+    bucket: Bucket, source: str, slots: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DAGFLOW_SLOTS", slots)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    output = bucket.url("out")
+    application = line_filter(source, output, Filter(slow), blocks_threshold=3)  # type: ignore[arg-type]
+    events: list[Event] = []
+    ran = run(application, runner="local", subscribers=[events.append]).report
+    at_work = [event for event in events if isinstance(event, OperatorProgress) and event.running]
+    assert any(event.operators["lines"]["records_out"] > 0 for event in at_work)
+    assert list(tmp_path.glob("dagflow-live-*")) == []
+    report = run_report(output)
+    assert (report.status, report.windows, report.tasks, report.skew) == ("done", 1, ran.tasks, ran.skew)
+    assert len(RunReader(output).data()["tasks"]["rows"]) == ran.tasks
+
+
+def test_a_run_that_failed_on_s3_says_why_on_its_page(bucket: Bucket, source: str) -> None:
+    def keep(line: ReaderRecord[str]) -> bool:
+        raise ValueError(f"no {line.record}")
+
+    with pytest.raises(DagflowError):
+        run_dag(line_filter(source, bucket.url("out"), Filter(keep)))  # type: ignore[arg-type]
+    assert "ValueError: no a0" in str(run_report(bucket.url("out")).error)
 
 
 def test_a_launch_on_a_store_that_ignores_conditions_is_refused(bucket: Bucket, source: str) -> None:
