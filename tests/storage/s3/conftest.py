@@ -19,8 +19,16 @@ from tests.storage.s3.proxy import Proxy
 
 @pytest.fixture(scope="session", params=["moto", pytest.param("seaweedfs", marks=pytest.mark.nightly)])
 def s3_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The endpoint of a server: moto, which is fast, or SeaweedFS, a store that is used in earnest."""
+    """The endpoint of a server: moto, which is fast, or SeaweedFS, a store that is used in earnest.
+
+    Tests of a store that does not keep its word name `localbucket`, which ignores `If-Match`.
+    """
     pytest.importorskip("s3fs", reason="s3fs is not installed: pip install 'dagflow[s3]'")
+    if request.param == "localbucket":
+        pytest.importorskip("localbucket", reason="localbucket is not installed: pip install localbucket")
+        with servers.localbucket(tmp_path_factory.mktemp("localbucket")) as endpoint:
+            yield endpoint
+        return
     if request.param == "moto":
         pytest.importorskip("moto.server", reason="moto is not installed: pip install 'moto[s3,server]'")
         with servers.moto() as endpoint:

@@ -70,6 +70,22 @@ def seaweedfs(weed: str, folder: Path) -> Iterator[str]:
 
 
 @contextlib.contextmanager
+def localbucket(folder: Path) -> Iterator[str]:
+    """A `localbucket` server, which keeps objects as files in a folder, and ignores `If-Match`. Yields its endpoint."""
+    (port,) = _free_ports(1)
+    (folder / "data").mkdir()
+    command = [sys.executable, "-m", "localbucket", str(folder / "data"), "--port", str(port)]
+    with open(folder / "log", "wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
+        try:
+            while not _listens(port):
+                assert process.poll() is None, (folder / "log").read_text()
+                time.sleep(0.1)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.kill()
+
+
+@contextlib.contextmanager
 def azurite(program: str, folder: Path) -> Iterator[str]:
     """Azurite by its program, with its blobs in a folder. Yields its endpoint."""
     (port,) = _free_ports(1)
