@@ -50,7 +50,7 @@ def planned(arguments: AppArguments, places: bool = False) -> tuple[LoadedApplic
     )
     problems = (*arguments.problems, *others)
     if places and application is not None:
-        problems += place_problems(application)
+        problems += place_problems(application, plan)
     if len(problems) == 1:
         raise problems[0]
     if problems:

@@ -7,6 +7,7 @@ from typing import ClassVar
 from dagflow.errors import ConfigError, RunError
 from dagflow.errors.base import error
 from dagflow.errors.frames import raised
+from dagflow.errors.misspelt import correction
 
 
 @error
@@ -45,7 +46,8 @@ class ApplicationBroken(ConfigError):
     @classmethod
     def of(cls, spec: str, error: BaseException, doing: str = "loading it") -> ApplicationBroken:
         """Make the error from the exception, with the user's frames, the innermost first."""
-        return cls(spec, doing, *raised(error))
+        text, frames = raised(error)
+        return cls(spec, doing, text if "Did you mean" in text else text + correction(error).replace(" Did", ". Did"), frames)
 
     def message(self) -> str:
         return f"application {self.spec!r}: {self.doing} failed: {self.error}" + (f"\n{self.frames}" if self.frames else "")

@@ -150,7 +150,8 @@ class _Launch:
                 self._within(stack, events)
                 report.status = "done"
             except BaseException as error:
-                report.status = "interrupted" if isinstance(error, Interrupted | KeyboardInterrupt) else "failed"
+                is_stopped = isinstance(error, Interrupted | KeyboardInterrupt) or self.run.stopping is not None
+                report.status = "interrupted" if is_stopped else "failed"
                 report.error = str(error) or type(error).__name__
                 cause = error if isinstance(error, DagflowError) else None
                 report.error_code = cause.code if cause is not None else None

@@ -38,7 +38,8 @@ def error_text(error: DagflowError, style: Style | None = None) -> str:
 
 
 def _block(error: DagflowError, style: Style) -> str:
-    return error_block(error.code, "\n".join([_on_one_line(error).message(), *error.notes]), style)
+    text, help_line, help_text = _on_one_line(error).message().partition("\n  help: ")
+    return error_block(error.code, "\n".join([text, *error.notes]) + help_line + help_text, style)
 
 
 def error_block(code: str | None, text: str, style: Style) -> str:

@@ -224,7 +224,7 @@ def _summary(report: RunReport, style: Style) -> list[str]:
     rows += [["sink", f"{name}: {counted(own.rows, 'row')} to {own.destination}"] for name, own in report.sinks.items()]
     for folder, head in report.ledgers.items():
         rows.append(["ledger", f"entry {head}" + (f" of {folder}" if len(report.ledgers) > 1 else "")])
-    if report.run_folder and report.outputs:
+    if report.run_folder and report.outputs and report.runner:  # a launch that was refused before leaves nothing there
         rows.append(["run", report.run_folder])
         rows.append(["page", f"dagflow report {shlex.quote(report.outputs[0])} --html page.html"])
     if report.ui:

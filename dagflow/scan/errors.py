@@ -222,7 +222,8 @@ class ColumnExtra(ScanError, ValueError):
             f"{self.path}: the file has columns that the schema does not have: {_list(self.extra)}\n"
             f"  the schema has {_list(self.known)}\n"
             f"  help: keep their values in the column _rescued: {definition(self.reader, 'drift.extra', 'rescue')};\n"
-            '        or "ignore" them, or "widen" the schema from there on; or name the columns that you want, or give a schema'
+            '        or "ignore" them; or name the columns that you want, or give a schema\n'
+            '        "widen" adds such columns to the schema, but only of windows that are planned from then on: this one is planned'
         )
 
 

@@ -152,7 +152,7 @@ class NotAFolder(StorageError):
     file: str | None = None
 
     def what(self) -> str:
-        return f"{self.file} is a file, not a folder" if self.file and self.file != self.path else "this is not a folder"
+        return f"{self.file} is a file, not a folder" if self.file and self.file != self.path else "it is a file, not a folder"
 
     def advice(self) -> str:
         return "Give a folder, or move the file away."

@@ -67,7 +67,7 @@ def translate(error: OSError, path: str, doing: str) -> StorageError:
     if number == errno.ENOENT:
         parent, nearest = _neighbours(at or path)
         return PathMissing(path=path, doing=doing, reason=reason, at=at, parent=parent, nearest=nearest)
-    if number == errno.ENOTDIR:
+    if number == errno.ENOTDIR or (number == errno.EEXIST and doing.startswith("making ") and _file_on_the_way(at or path)):
         return NotAFolder(path=path, doing=doing, reason=reason, at=at, file=_file_on_the_way(at or path))
     if number in (errno.EISDIR, errno.ESPIPE):
         return NotAFile(path=path, doing=doing, reason=reason, at=at, kind=_kind(at or path, number))

@@ -38,10 +38,10 @@ class NotText(RunError, TypeError):
     method: str = "get_bytes_for_tuple"
 
     def message(self) -> str:
-        return (
-            f"{self.operator} writes str, bytes and ReaderRecords of these, but got {self.got}\n"
-            f"  help: put Map(…) before it to turn each record into a string, or override {self.method}(record)"
-        )
+        advice = f"put Map(…) before it to turn each record into a string, or override {self.method}(record)"
+        if self.got.startswith("None "):
+            advice = "a function before it returns None: let it return the record that is to be written"
+        return f"{self.operator} writes str, bytes and ReaderRecords of these, but got {self.got}\n  help: {advice}"
 
 
 @error(kw_only=True)

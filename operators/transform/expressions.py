@@ -108,7 +108,8 @@ def _explain(error: Exception, batch: pa.RecordBatch, expression: Any, operator:
         reason = f"it gives {wrong[1]}, but must be true or false"
         advice = "compare it with something: == != < <= > >=, .isin([…]), .is_valid()"
     elif "no kernel matching input types" in text:
-        reason, advice = text[0].lower() + text[1:], "cast the column first: pc.field(…).cast(…)"
+        reason = text[0].lower() + text[1:]
+        advice = "cast the column first: pc.field(…).cast(…); or give its reader a schema: a column that no type fits is a string"
     else:
         raise error
     raise ExpressionRefused(operator=operator, expression=str(expression), reason=reason, columns=columns, help=advice) from None

@@ -327,6 +327,45 @@ def test_an_output_folder_below_a_file(dagflow: Dagflow, write: Write, golden: G
     golden("error_output_below_a_file.txt", answer.err)
 
 
+def test_an_output_that_is_a_file(dagflow: Dagflow, write: Write) -> None:
+    write("app.py", (HEAD + WRITER).replace('"out"', '"taken"'))
+    write("logs/a.txt", "one\n")
+    write("taken", "a file\n")
+    answer = run(dagflow)
+    assert answer.code == 3
+    assert "taken: it is a file, not a folder, while making the output folder" in answer.err
+    assert "dagflow report" not in answer.out, "there is nothing to report of a launch that was refused"
+    assert dagflow("validate", ".").err == answer.err
+
+
+MAPPED = """
+    words = dag.add_operator("words", Map(FUNCTION))
+    dag.add_stream("text", lines.messages, words.input)
+    dag.add_stream("out", words.output, dag.add_operator("sink", RecordWriter("out")).input)
+"""
+
+
+@pytest.mark.parametrize("function", ["lambda: 3", "lambda line, other: 3", "str.upper"])
+def test_a_function_that_cannot_take_the_record(dagflow: Dagflow, write: Write, function: str) -> None:
+    write("app.py", HEAD + MAPPED.replace("FUNCTION", function))
+    write("logs/a.txt", "one\n")
+    answer = run(dagflow)
+    assert answer.code == 1
+    assert "help: the function was called with one argument, and did not begin" in answer.err
+    assert "on_error=skip" not in answer.err
+
+
+def test_a_function_that_returns_nothing(dagflow: Dagflow, write: Write) -> None:
+    write("app.py", HEAD + MAPPED.replace("FUNCTION", "lambda line: None"))
+    write("logs/a.txt", "one\n")
+    answer = run(dagflow)
+    assert answer.code == 1
+    told = answer.err[answer.err.index("error[DF334]") :]
+    assert "  operator 'sink' in write_all() of port 'input', window 0\n  source " in told
+    assert "logs/a.txt" in told
+    assert told.rstrip().endswith("help: a function before it returns None: let it return the record that is to be written")
+
+
 @pytest.mark.skipif(not os.path.isdir("/proc/sys"), reason="needs a folder that even root cannot write to")
 def test_an_output_folder_that_cannot_be_written_to(dagflow: Dagflow, write: Write) -> None:
     write("app.py", (HEAD + WRITER).replace('"out"', '"/proc/sys/out"'))

@@ -209,3 +209,18 @@ def test_on_spark(begin: Begin, write: Write, tmp_path: Path, signals: int) -> N
     assert "Traceback" not in err
     answer = subprocess.run(["ps", "-s", str(process.pid), "-o", "pid=,stat="], capture_output=True, text=True, check=False)
     assert [line for line in answer.stdout.splitlines() if " Z" not in line] == []
+
+
+@pytest.mark.spark
+@pytest.mark.full
+def test_spark_that_is_stopped_while_it_starts(begin: Begin, write: Write, tmp_path: Path) -> None:
+    write("logs/a.txt", "one\n")
+    write("app.py", SLEEPS.replace("HOW", "pass"))
+    process = begin("launch", ".", "--master", "local[1]", start_new_session=True)
+    wait_for(lambda: (tmp_path / "out" / "_dagflow" / "events").exists(), process)  # it has begun; Spark starts for seconds
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "interrupted" in out
+    assert "failed" not in out
+    assert "Traceback" not in err

@@ -13,7 +13,7 @@ class OperatorFailed(RunError):
     """User code in an operator raised.
 
     `window` is None outside windows; `source` is `PATH` or `PATH, position N` of the record where known; `frames` is the
-    traceback of the user's own code, innermost last; `trace` the whole one, for `--debug`.
+    traceback of the user's own code, innermost last; `help`: the remedy, where it is not the usual one; `trace` the whole one, for `--debug`.
     """
 
     operator: str
@@ -23,6 +23,7 @@ class OperatorFailed(RunError):
     source: str | None = None
     record: str | None = None
     frames: str = ""
+    help: str = ""
     trace: str = ""
     code: ClassVar[str] = "DF301"
     example = {
@@ -42,6 +43,7 @@ class OperatorFailed(RunError):
             lines.append(self.frames.rstrip("\n"))
         facts = [("window", self.window), ("source", self.source), ("record", self.record)]
         lines += [f"  {name:<7} {value}" for name, value in facts if value is not None]
+        lines += [f"  help: {self.help}"] if self.help else []
         return "\n".join(lines)
 
 

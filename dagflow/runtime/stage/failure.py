@@ -20,6 +20,8 @@ from dagflow.runtime.stage.errors import OperatorFailed
 
 _ERROR_CHARACTERS = 1000
 RUNTIME = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
+_CALL = re.compile(r"positional argument|doesn't apply to a|takes no arguments")
+_ARITY = "the function was called with one argument, and did not begin: give one that takes the record (of a reader: line.record)"
 _OF_SPARK = re.compile(r"[/\\](pyspark|py4j)[/\\]|[/\\]contextlib\.py$")  # whose errors come through context managers
 
 
@@ -54,9 +56,11 @@ def abort(
     where = {"operator": operator, "window": window, "path": path, "position": at}
     if isinstance(error, DagflowError):
         error.happened(**where)
-        if not error.notes and not hasattr(error, "operator"):
+        if not error.notes and getattr(error, "operator", None) != operator:
             place = f"  operator {operator!r} in {doing}" + ("" if window is None else f", window {window}")
             error.add_note(f"{place}, record {excerpt(record)}" if isinstance(record, str | bytes | ReaderRecord) else place)
+            if came_from.path is not None and came_from.path not in error.message():
+                error.add_note(f"  source {came_from}")
         return Abort(error)
     failed = OperatorFailed(
         operator=operator,
@@ -66,6 +70,7 @@ def abort(
         source=str(came_from) or None,
         record=None if record is None else excerpt(record),
         frames=user_frames(error),
+        help=_ARITY if isinstance(error, TypeError) and _CALL.search(str(error)) and not user_frames(error) else "",
         trace="".join(traceback.format_exception(error)),
     )
     failed.happened(**where)

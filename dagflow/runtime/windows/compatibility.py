@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -43,6 +44,10 @@ FUNCTION = "a function"
 """All that is known of a function: not if it is the same one."""
 
 
+LONGEST = 1000
+"""Characters of the text of a property: a larger table is not kept in every plan, and a change of it not noticed."""
+
+
 def properties(plan: Plan) -> dict[str, str]:
     """Return the properties of the operators that a text describes completely, to detect changes."""
     texts = {}
@@ -70,7 +75,22 @@ def _text(value: Any) -> str | None:
         return without_secrets(str(value))
     if isinstance(value, tuple) and all(isinstance(each, str) for each in value):
         return without_secrets(f"({', '.join(value)})")
+    if isinstance(value, Mapping):
+        return _joined("{", ": ", dict(value), "}")
+    if attrs.has(type(value)) and not callable(value):
+        cls: Any = type(value)
+        default = {a.name: a.default for a in attrs.fields(cls)}
+        given = {name: each for name, each in fields_of(value).items() if each is not default[name] and each != default[name]}
+        return _joined("(", "=", {name: HIDDEN if _is_secret(cls, name) else each for name, each in given.items()}, ")")
     return FUNCTION if callable(value) and not isinstance(value, type) else None
+
+
+def _joined(begin: str, between: str, values: dict[Any, Any], end: str) -> str | None:
+    texts = {name: _text(value) for name, value in values.items() if isinstance(name, str)}
+    if len(texts) != len(values) or None in texts.values():
+        return None
+    text = f"{begin}{', '.join(f'{name}{between}{each}' for name, each in texts.items())}{end}"
+    return text if len(text) <= LONGEST else None
 
 
 def differences(was: WindowPlan, plan: Plan) -> tuple[str, ...]:
@@ -91,7 +111,7 @@ def _changes(was: WindowPlan, plan: Plan) -> dict[str, str]:
     """Return the same by the name of the property."""
     values = properties(plan)
     changed = {name: then for name, then in was.properties.items() if values.get(name) != then}
-    return {name: f"{name} = {then} → {values.get(name)}" for name, then in changed.items()}
+    return {name: f"{name} = {then} → {values.get(name, 'another value')}" for name, then in changed.items()}
 
 
 def changed_properties(plan: Plan, last: WindowPlan, run_folder: str) -> list[str]:

@@ -142,7 +142,7 @@ def _schema(plan: Plan, name: str) -> SetSchema:
 
 
 def _told(schema: SetSchema) -> str:
-    columns = ", ".join(f"{field.name}: {field.type}" for field in schema.schema)
+    columns = ", ".join(f"{field.name}: {field.type}" for field in schema.schema) or "the columns that arrive"
     return columns if not schema.written else f"{columns} as " + ", ".join(f"{k} {v!r}" for k, v in schema.written.items())
 
 

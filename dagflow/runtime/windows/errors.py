@@ -117,8 +117,9 @@ class SchemasDiffer(ConfigError):
 
     def message(self) -> str:
         return (
-            f"output folder {self.folder} is one dataset, but sink {self.first!r} writes rows of ({self.one}) into it, "
-            f"sink {self.second!r} rows of ({self.other})\n"
+            f"output folder {self.folder} is one dataset, but two sinks write different rows into it\n"
+            f"  {self.first!r}: {self.one}\n"
+            f"  {self.second!r}: {self.other}\n"
             "  help: give each of them a folder of its own"
         )
 

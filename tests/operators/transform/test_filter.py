@@ -122,7 +122,7 @@ def test_the_type_comes_from_the_function() -> None:
             """Filter: function 'starts_with' has no kernel matching input types (int64)
   expression  starts_with(position, {pattern="1", ignore_case=false})
   columns     block_id (int64), position (int64), record (string)
-  help: cast the column first: pc.field(…).cast(…)""",
+  help: cast the column first: pc.field(…).cast(…); or give its reader a schema: a column that no type fits is a string""",
         ),
     ],
 )

@@ -13,7 +13,8 @@ from dagflow.planning.plan import Plan
 from dagflow.planning.steps import make_plan
 from dagflow.runtime.run_folder.window_log import WindowPlan
 from dagflow.runtime.windows.compatibility import added, changed_properties, differences, properties, shape
-from operators import Console, Count, FileInput, FlatMap, TopN
+from dagflow.scan import Drift
+from operators import Console, Count, FileInput, FileSplitterInput, FlatMap, ScanReader, TopN
 
 
 def words(line: Any) -> list[str]:
@@ -89,6 +90,35 @@ def test_properties_that_nothing_kept_depends_on_are_told() -> None:
         "counts.combiner = True → False"
     ]
     assert change(ranked()) == []
+
+
+def scanned(**properties: Any) -> Plan:
+    dag = DAG()
+    files = dag.add_operator("files", FileSplitterInput(files=["/"]))
+    rows = dag.add_operator("rows", ScanReader(format="csv", **properties))
+    dag.add_stream("blocks", files.blocks_metadata_output, rows.blocks_metadata_input)
+    return make_plan(dag)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "told"),
+    [
+        ({}, {"schema": {"a": "int64"}}, "rows.schema = None → {a: int64}"),
+        ({"drift": Drift(extra="error")}, {"drift": Drift(extra="widen")}, "extra=widen"),
+        ({"schema": {"a": "int64"}}, {"schema": {"a": lambda: 3}}, "rows.schema = (columns={a: (type=int64)}) → {a: a function}"),
+        (
+            {"schema": {"a": "int64"}},
+            {"schema": {"a" * 2000: "int64"}},
+            "rows.schema = (columns={a: (type=int64)}) → another value",
+        ),
+    ],
+)
+def test_properties_with_parts_are_compared(before: dict[str, Any], now: dict[str, Any], told: str) -> None:
+    was, plan = scanned(**before), scanned()
+    for name, value in now.items():
+        object.__setattr__(plan.written.nodes["rows"].operator, name, value)
+    (text,) = changed_properties(plan, attrs.evolve(window_of(was), properties=properties(was)), "out/_dagflow")
+    assert told in text
 
 
 def test_what_was_written_is_compared() -> None:

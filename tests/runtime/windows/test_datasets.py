@@ -302,8 +302,8 @@ class TestRefused:
         with pytest.raises(SchemasDiffer) as caught:
             list(datasets_of(make_plan(dag)))
         assert str(caught.value) == (
-            f"output folder {tmp_path} is one dataset, but sink 'out0' writes rows of (value: string) into it, "
-            "sink 'out1' rows of (value: binary)\n  help: give each of them a folder of its own"
+            f"output folder {tmp_path} is one dataset, but two sinks write different rows into it\n"
+            "  'out0': value: string\n  'out1': value: binary\n  help: give each of them a folder of its own"
         )
 
 

@@ -138,7 +138,7 @@ def add_remedies(error: BaseException) -> None:
     from dagflow.runtime.stage.errors import OperatorFailed
 
     for single in each(error) if isinstance(error, DagflowError) else ():
-        if isinstance(single, OperatorFailed) and single.record is not None:
+        if isinstance(single, OperatorFailed) and single.record is not None and not single.help:
             single.add_note(f"  help: {remedy(single.code, single.operator)}")
 
 

@@ -15,5 +15,5 @@ def test_the_application(tmp_path: Path) -> None:
     book = tmp_path / "book.txt"
     book.write_text("To be\nor not to be\n")
     run_dag(populate_dag, Settings(input=[str(book)], output=str(tmp_path / "out")))
-    rows = [line for path in tmp_path.glob("out/part-*") for line in path.read_text().splitlines()]
+    rows = [line for path in tmp_path.glob("out/current/part-*") for line in path.read_text().splitlines()]
     assert sorted(rows) == ["be,2", "key,value", "not,1", "or,1", "to,2"]

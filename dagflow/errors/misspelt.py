@@ -1,0 +1,50 @@
+"""The known name that is most like a misspelt one in the user's Python code, as `-D` has it for settings."""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import re
+import sys
+import traceback
+from collections.abc import Iterable
+from typing import Any
+
+from dagflow.errors.wording import did_you_mean
+
+_IMPORTED = re.compile(r"cannot import name '(\w+)'")
+_KEYWORD = re.compile(r"([\w.]+)\(\) got an unexpected keyword argument '(\w+)'")
+
+
+def correction(error: BaseException) -> str:
+    """Return ` Did you mean 'x'?` for a name, an attribute, an import or an argument that is nearly another one; else nothing.
+
+    >>> try:
+    ...     from operators import Filtr
+    ... except ImportError as error:
+    ...     correction(error)
+    " Did you mean 'Filter'?"
+    """
+    found = _misspelt(error)
+    return "" if found is None else did_you_mean(found[0], (name for name in found[1] if not name.startswith("_")))
+
+
+def _misspelt(error: BaseException) -> tuple[str, Iterable[str]] | None:
+    """Return the name, and those that were there."""
+    scopes = [frame.f_locals | frame.f_globals for frame, _ in traceback.walk_tb(error.__traceback__)]
+    scope: dict[str, Any] = scopes[-1] if scopes else {}
+    if isinstance(error, NameError) and error.name:
+        return error.name, [*vars(builtins), *scope]  # of two that differ in case, the later one
+    if isinstance(error, AttributeError) and error.name:
+        return error.name, dir(error.obj)
+    if isinstance(error, ImportError) and (wrong := _IMPORTED.match(str(error))):
+        module = sys.modules.get(error.name or "")
+        return wrong[1], getattr(module, "__all__", None) or dir(module)
+    if isinstance(error, TypeError) and (wrong := _KEYWORD.match(str(error))):
+        called = next((each[wrong[1].split(".")[0]] for each in reversed(scopes) if wrong[1].split(".")[0] in each), None)
+        if callable(called):
+            try:
+                return wrong[2], inspect.signature(called).parameters
+            except (TypeError, ValueError):  # it has none that could be read
+                return None
+    return None
