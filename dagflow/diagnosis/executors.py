@@ -15,7 +15,6 @@ from dagflow.planning.plan import Plan
 from dagflow.render.words import counted
 from dagflow.runtime.run_folder.folders import Folders
 from dagflow.spark.executors.application import needs_of
-from dagflow.spark.executors.mark import Mark
 from dagflow.spark.executors.needs import Needs
 from dagflow.spark.executors.problems import Facts
 from dagflow.spark.runner import SparkRunner
@@ -79,12 +78,13 @@ def needs_without_launch(built: LoadedApplication, plan: Plan) -> Iterator[Needs
     needs = needs_of(plan, built.run.run_folder, built.run.lock_lease)
     folders = Folders.of(plan, built.run.run_folder)
     outputs = tuple(folder for folder in needs.outputs if _is_there(join(folder, OWN_FOLDER)))
-    mark = Mark.leave(folders.run_folder, sweep=False) if folders.run_folder and _is_there(folders.run_folder) else None
+    tables = tuple(folder for folder in needs.tables if _is_there(folder))
+    run_folder = folders.run_folder if folders.run_folder and _is_there(folders.run_folder) else None
+    marked = attrs.evolve(needs, outputs=outputs, tables=tables).marked(run_folder, sweep=False)
     try:
-        yield attrs.evolve(needs, outputs=outputs, mark=mark)
+        yield marked
     finally:
-        if mark is not None:
-            mark.remove()
+        marked.remove_marks()
 
 
 def _is_there(folder: str) -> bool:

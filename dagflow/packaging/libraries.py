@@ -75,17 +75,30 @@ class Installed:
         return {name for name, each in self.by_name.items() if any(point.group in GROUPS for point in each.entry_points)}
 
     def closed(self, names: Iterable[str]) -> list[str]:
-        """Return distributions and all that they require, as far as these are installed. Without those that Spark has."""
-        left, found = [(canonical(name), frozenset[str]()) for name in names], dict[str, frozenset[str]]()
+        """Return distributions and all that they require, as far as these are installed. Without those that Spark has.
+
+        Of a library that dagflow's own extras name with extras, such as `pyiceberg[sql-sqlite]`, these count too.
+        """
+        left, found, ours = [(canonical(name), frozenset[str]()) for name in names], dict[str, frozenset[str]](), self._our_extras()
         while left:
             name, extras = left.pop()
             if name in FROM_SPARK or name not in self.by_name or (name in found and extras <= found[name]):
                 continue
-            extras |= found.get(name, frozenset())
+            extras |= found.get(name, frozenset()) | ours.get(name, frozenset())
             found[name] = extras
             required = [_required(text, extras) for text in self.by_name[name].requires or ()]
             left += [each for each in required if each is not None]
         return sorted(found)
+
+    def _our_extras(self) -> dict[str, frozenset[str]]:
+        """Return the extras with which dagflow requires libraries, for any of its own extras."""
+        ours = self.by_name.get(_OURS)
+        found: dict[str, frozenset[str]] = {}
+        for text in (ours.requires if ours is not None else None) or ():
+            if match := _REQUIREMENT.match(text):
+                extras = frozenset(canonical(each) for each in (match[2] or "").split(",") if each.strip())
+                found[canonical(match[1])] = found.get(canonical(match[1]), frozenset()) | extras
+        return found
 
     def missing(self, name: str) -> list[str]:
         """Return what a distribution requires and is not there, other than what Spark has.

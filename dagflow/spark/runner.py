@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from typing import Any
 
-import attrs
-
 from dagflow.errors import DagflowError
 from dagflow.runtime.runner import TasksDied
 from dagflow.runtime.stage.outcome import TaskOutcome
@@ -26,7 +24,6 @@ from dagflow.spark.dataframes.levels import CHOSEN_FOR_TRANSFORMS, PINNED, PINNE
 from dagflow.spark.dataframes.transforms import failed_within
 from dagflow.spark.errors import ClusterUnreachable, ExecutorsUnfit, NoFreeSlots, SparkLost
 from dagflow.spark.executors.guard import Guard, told_problems
-from dagflow.spark.executors.mark import Mark
 from dagflow.spark.executors.needs import Needs
 from dagflow.spark.executors.probe import Found, probe, unfit_problem
 from dagflow.spark.executors.problems import Problem, table
@@ -156,7 +153,7 @@ class SparkRunner:
                 self._warm_up(self._link, self._slots)
             if not self._link.in_one_process:
                 self._remove_mark()
-                self._needed = attrs.evolve(self._needs(), mark=Mark.leave(run_folder))
+                self._needed = self._needs().marked(run_folder)
                 self._probe(self._link, self._needed, f"{application}: looking at executors")
                 self._guard = Guard.of(self._needed)
         except Exception as error:
@@ -228,8 +225,8 @@ class SparkRunner:
 
     def _remove_mark(self) -> None:
         needed, self._needed, self._guard = self._needed, None, None
-        if needed is not None and needed.mark is not None:
-            needed.mark.remove()
+        if needed is not None:
+            needed.remove_marks()
 
     def start(self, job: Job) -> Future[list[TaskOutcome]]:
         """Runs a window as one Spark action in a thread of its own.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,6 +13,8 @@ from typing import Any
 from dagflow.errors import DagflowError, PackageMissing
 from operators.extras.errors import TableUnreachable
 
+_ENDPOINTS = frozenset({"aws_endpoint_url", "aws_endpoint_url_s3", "aws_endpoint", "endpoint", "endpoint_url"})
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")  # libraries in Rust colour their errors
 _LOADS = 5
 _BETWEEN_LOADS = 0.1  # seconds
 
@@ -25,6 +28,21 @@ def deltalake(operator: str) -> Any:
     except ImportError:
         raise PackageMissing(needed_by=operator, package="deltalake", install="'dagflow[delta]'") from None
     return package
+
+
+def delta_options(path: str, given: Mapping[str, str]) -> dict[str, str] | None:
+    """Return the options with which `deltalake` opens a table; None for none.
+
+    An endpoint that begins with `http://` allows HTTP, as it does for everything else of dagflow.
+
+    >>> delta_options("s3://shop/orders", {"AWS_ENDPOINT_URL": "http://127.0.0.1:9000"})["AWS_ALLOW_HTTP"]
+    'true'
+    """
+    names = {name.lower() for name in given} | {name.lower() for name in os.environ}
+    endpoints = [*given.items(), *os.environ.items()]
+    is_plain = any(name.lower() in _ENDPOINTS and value.startswith("http://") for name, value in endpoints)
+    allows = {"AWS_ALLOW_HTTP": "true"} if is_plain and path.startswith("s3") and "aws_allow_http" not in names else {}
+    return {**given, **allows} or None
 
 
 def pyiceberg(operator: str) -> Any:
@@ -47,7 +65,7 @@ def opening(operator: str, table: str) -> Iterator[None]:
     except DagflowError:
         raise
     except Exception as error:
-        reason = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+        reason = f"{type(error).__name__}: {_ANSI.sub('', str(error)).strip().partition(chr(10))[0]}"
         raise TableUnreachable(operator=operator, table=table, reason=reason) from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, ClassVar, Generic
 from urllib.parse import quote
 
@@ -23,6 +24,7 @@ from operators.sinks.table_formats.rows import StagedRows, read_rows
 from operators.sinks.table_formats.writer import TableFormatWriter, window_key
 
 T = TypeVar("T", default=Any)
+SQLITE = "sqlite:///"
 
 
 @attrs.define
@@ -87,6 +89,12 @@ class IcebergWriter(TableFormatWriter[T], Generic[T]):
         """Return the table, and its catalog where that has an address."""
         uri = self.catalog.get("uri")
         return f"the Iceberg table {self.path}" + (f" of {without_secrets(uri)}" if uri else "")
+
+    def task_folders(self) -> list[str]:
+        """Return the folder or URL below which the sink stages files, and the folder of a catalog in a SQLite file."""
+        uri = self.catalog.get("uri", "")
+        catalogs = [os.path.dirname(uri.removeprefix(SQLITE))] if uri.startswith(SQLITE) else []
+        return [*(super().task_folders() if self.staging or self.catalog.get("warehouse") else ()), *catalogs]
 
     def home(self) -> str:
         """Return the folder or URL below which the sink stages files and keeps its notes. Raises ValueError for none."""

@@ -56,6 +56,10 @@ class SqlWriter(DatabaseWriter[T], Generic[T]):
     url: str = attrs.field(converter=_absolute)
     table: str = attrs.field(validator=attrs.validators.instance_of(str))
 
+    def task_folders(self) -> list[str]:
+        """Return the folder of the database file."""
+        return [os.path.dirname(self.url.removeprefix(_SQLITE))]
+
     def dialect(self) -> SqlDialect:
         """Return the database that the URL names."""
         return Sqlite(self.url.removeprefix(_SQLITE), self.lock_timeout)

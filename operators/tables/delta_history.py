@@ -13,7 +13,7 @@ import attrs
 import pyarrow as pa
 
 from dagflow.storage import BinaryReader, explained, file_system, hash_bytes, join
-from operators.extras.tables import deltalake
+from operators.extras.tables import delta_options, deltalake
 from operators.tables.delta_schema import folder_columns, lost_columns
 from operators.tables.errors import (
     InputTableChanged,
@@ -92,7 +92,7 @@ class DeltaHistory:
     @classmethod
     def open(cls, operator: str, path: str, storage_options: Mapping[str, str]) -> DeltaHistory:
         """Open the newest version."""
-        options = dict(storage_options) or None
+        options = delta_options(path, storage_options)
         return cls(operator, path, storage_options, deltalake(operator).DeltaTable(path, storage_options=options))
 
     @property
@@ -191,7 +191,7 @@ class DeltaHistory:
             return self.table
         package = deltalake(self.operator)
         try:
-            return package.DeltaTable(self.path, version=version, storage_options=dict(self.storage_options) or None)
+            return package.DeltaTable(self.path, version=version, storage_options=delta_options(self.path, self.storage_options))
         except package.exceptions.DeltaError as error:
             reason = f"version {version} cannot be opened: {str(error).strip()}"
             raise self._history_gone(version, reason) from error

@@ -23,6 +23,14 @@ def test_what_is_required_comes_along_as_far_as_it_is_installed(install: Install
     assert installed().closed(["app"]) == ["app", "needed-one", "other", "quick"]
 
 
+def test_extras_with_which_dagflow_requires_a_library_come_along(install: Install, installed: Here) -> None:
+    install("dagflow", "lake[sql-lite,fast]>=1; extra == 'lake'")
+    install("lake", "database; extra == 'sql-lite'", "tests; extra == 'dev'")
+    install("database")
+    install("tests")
+    assert installed().closed(["lake"]) == ["database", "lake"]
+
+
 def test_what_spark_brings_stays_here(install: Install, installed: Here) -> None:
     install("pyspark", "py4j")
     install("py4j")

@@ -91,6 +91,13 @@ class Sink(Operator):
         """Return the name of the store, as reports show it: a table and its database, for example. Never a secret."""
         return type(self).__name__
 
+    def task_folders(self) -> Sequence[str]:
+        """Return the local folders or URLs that `stage` writes to, other than that of the run: each executor has to see them.
+
+        They are tried before the first window. A local one is refused where tasks run on other machines.
+        """
+        return ()
+
     def check_store(self, launch: SinkLaunch) -> Sequence[str]:
         """Try the store before a launch begins, and return warnings for its user. Raises what `stage` or `publish` would raise.
 

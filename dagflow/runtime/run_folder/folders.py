@@ -15,6 +15,7 @@ import attrs
 from dagflow.ledger import erase, named_files
 from dagflow.ledger.snapshots import remove_current, remove_empty_snapshots
 from dagflow.model.operator.base import Operator
+from dagflow.model.operator.sink import Sink
 from dagflow.planning.plan import Plan
 from dagflow.runtime.run_folder.errors import ForeignFiles, LocalPathRemoteMaster, OutputInInput, OutputOrphaned, OutputOwned
 from dagflow.runtime.run_folder.layout import APP_ID, CLAIMED, DECISION, KINDS, OWNER, RUN_FOLDERS, STAGING, STARTING_OVER, stored
@@ -368,7 +369,8 @@ def refuse_local_paths(plan: Plan, master: str | None) -> None:
     if master is None or not on_other_machines(master):
         return
     for name, node in plan.dag.nodes.items():
-        for path in (*node.operator.input_paths(), *node.operator.output_folders()):
+        staged = node.operator.task_folders() if isinstance(node.operator, Sink) else ()
+        for path in (*node.operator.input_paths(), *node.operator.output_folders(), *staged):
             if is_local(path):
                 raise LocalPathRemoteMaster(operator=name, path=path, master=master)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import packages_distributions
 
+from dagflow.model.operator.sink import Sink
 from dagflow.planning.plan import Plan
 from dagflow.runtime.run_folder.folders import Folders
 from dagflow.runtime.task.compile import stage_program
@@ -27,5 +28,6 @@ def needs_of(plan: Plan, run_folder: str | None, max_skew: float) -> Needs:
         modules={TASKS: "dagflow", **modules},
         inputs=tuple(path for path in inputs if not why_not_read(path)),
         outputs=tuple(folder for folder in folders.outputs if join(folder, OWN_FOLDER) != folders.run_folder),
+        tables=tuple(dict.fromkeys(folder for each in operators if isinstance(each, Sink) for folder in each.task_folders())),
         max_skew=max_skew,
     )

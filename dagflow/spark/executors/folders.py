@@ -19,6 +19,8 @@ def unfit_folders(needs: Mapping[str, Any]) -> dict[str, str]:
     mark = None if needs["mark"] is None else Mark(**needs["mark"])
     if mark is not None:
         found[f"run folder {mark.run_folder}"] = mark.look() or _why_not_written(mark.run_folder)
+    for mark in (Mark(**each) for each in needs["table_marks"]):
+        found[f"table {mark.run_folder.removesuffix(OWN_FOLDER)}"] = mark.look() or _why_not_written(mark.run_folder)
     for path in needs["inputs"]:
         found[f"input {path}"] = why_not_read(path)
     for path in needs["outputs"]:

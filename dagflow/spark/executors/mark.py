@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import uuid
 
 import attrs
 
 from dagflow.runtime.run_folder.layout import PROBE, stored
-from dagflow.storage import open_store
+from dagflow.storage import local_path, open_store
 
 
 @attrs.frozen
@@ -33,6 +34,14 @@ class Mark:
         """Remove the mark."""
         with contextlib.suppress(Exception):  # the next launch does it
             open_store(self.run_folder, durable=False).discard(self.name)
+
+    def remove_with_folder(self) -> None:
+        """Remove the mark, and the folders on its way that are empty then."""
+        self.remove()
+        local = local_path(self.run_folder)
+        for folder in () if local is None else (os.path.join(local, PROBE.folder), local):
+            with contextlib.suppress(OSError):  # it holds something else, or is gone
+                os.rmdir(folder)
 
     def look(self) -> str:
         """Return what this process finds in the place of the mark; "" where it finds the mark."""

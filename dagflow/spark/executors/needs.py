@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 
 from dagflow.spark.executors.mark import Mark
+from dagflow.storage import OWN_FOLDER, join
 
 PACKAGES = ("dagflow", "pyarrow")
 TASKS = "dagflow.spark.dataframes.levels"
@@ -62,7 +63,9 @@ class Needs:
         modules: the modules that tasks import, by the distribution that has each ("" where that is unknown).
         inputs: files and folders that tasks read.
         outputs: folders that tasks write, besides the run folder.
+        tables: folders that tasks of sinks with a store of their own write.
         mark: the mark in the run folder.
+        table_marks: the marks in `tables`.
         max_skew: how many seconds an executor's clock may be off.
         seconds: how long a look takes at least, so that no executor takes two while another has none.
     """
@@ -72,7 +75,9 @@ class Needs:
     modules: Mapping[str, str] = attrs.field(factory=lambda: {TASKS: "dagflow"})
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
     mark: Mark | None = None
+    table_marks: tuple[Mark, ...] = ()
     max_skew: float = 60.0
     seconds: float = 0.2
 
@@ -84,5 +89,20 @@ class Needs:
     def from_json(cls, text: str) -> Needs:
         """Return needs that `as_json` has written."""
         fields: dict[str, Any] = json.loads(text)
-        fields |= {name: tuple(fields[name]) for name in ("inputs", "outputs")}
-        return cls(**{**fields, "mark": None if fields["mark"] is None else Mark(**fields["mark"])})
+        fields |= {name: tuple(fields[name]) for name in ("inputs", "outputs", "tables")}
+        fields["mark"] = None if fields["mark"] is None else Mark(**fields["mark"])
+        fields["table_marks"] = tuple(Mark(**each) for each in fields["table_marks"])
+        return cls(**fields)
+
+    def marked(self, run_folder: str | None, *, sweep: bool = True) -> Needs:
+        """Return the needs with new marks in the run folder and in the folders of tables. `sweep`: see `Mark.leave`."""
+        mark = None if run_folder is None else Mark.leave(run_folder, sweep=sweep)
+        marks = tuple(Mark.leave(join(folder, OWN_FOLDER), sweep=False) for folder in self.tables)
+        return attrs.evolve(self, mark=mark, table_marks=marks)
+
+    def remove_marks(self) -> None:
+        """Remove the marks."""
+        if self.mark is not None:
+            self.mark.remove()
+        for mark in self.table_marks:
+            mark.remove_with_folder()

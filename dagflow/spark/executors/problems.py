@@ -103,6 +103,8 @@ def _folder_remedy(folder: str, reason: str) -> str:
         return "put the input on storage that all machines share, and that the user of the executors may read"
     if reason.startswith("it cannot be written"):
         return "let the user of the executors write there"
+    if folder.startswith("table"):
+        return "put the table, and what its tasks stage, on storage that all machines share"
     return "put the output on storage that all machines share, or name a run folder there: --run-folder …"
 
 

@@ -12,7 +12,7 @@ import attrs
 import pyarrow as pa
 
 from dagflow.storage import file_system, join, local_path
-from operators.extras.tables import deltalake
+from operators.extras.tables import delta_options, deltalake
 from operators.sinks.delta.appends import LOG, OwnVersion, append_body, may_append
 from operators.sinks.delta.types import delta_type
 from operators.sinks.table_formats.opened import moment
@@ -107,7 +107,7 @@ class DeltaLog:
             list(adds),
             partition_by=list(partition_columns),
             configuration={CHECKPOINT_INTERVAL: str(_INTERVAL if appends else _SHORT_INTERVAL)},
-            storage_options=dict(storage_options) or None,
+            storage_options=delta_options(path, storage_options),
             commit_properties=properties,
         )
 
@@ -115,7 +115,7 @@ class DeltaLog:
     def table(self) -> Any:
         """The table as `deltalake` opens it, in its newest version."""
         if self._table is None:
-            options = dict(self.storage_options) or None
+            options = delta_options(self.path, self.storage_options)
             self._table, self.own = deltalake("DeltaWriter").DeltaTable(self.path, storage_options=options), None
         return self._table
 

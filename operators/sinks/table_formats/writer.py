@@ -116,6 +116,10 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
         """Return none: the table's own log says which files count."""
         return []
 
+    def task_folders(self) -> list[str]:
+        """Return the folder or URL below which the sink stages files; none if only the catalog knows it."""
+        return [self.home()]
+
     def needed_columns(self, port: str) -> dict[str, Sequence[str]]:
         """Return the columns that name folders, and the keys."""
         return {"partition_columns": self.partition_columns, "keys": self.keys}

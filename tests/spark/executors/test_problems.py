@@ -13,14 +13,20 @@ import attrs
 import cloudpickle
 import pytest
 
-from dagflow.errors import ExecutorsUnfit
+from dagflow import DAG
+from dagflow.errors import ExecutorsUnfit, LocalPathRemoteMaster
+from dagflow.planning.steps import make_plan
+from dagflow.runtime.run_folder.folders import refuse_local_paths
 from dagflow.spark.executors import look as module_of_look
+from dagflow.spark.executors.application import needs_of
 from dagflow.spark.executors.folders import unfit_folders
 from dagflow.spark.executors.guard import ExecutorUnfit, Guard, told_problems
 from dagflow.spark.executors.look import look
 from dagflow.spark.executors.mark import Mark
 from dagflow.spark.executors.needs import Needs
 from dagflow.spark.executors.problems import Facts, Problem, facts_of, problems_of, table
+from dagflow.storage import local_path
+from operators import DeltaWriter, FileInput, IcebergWriter, SqlWriter
 
 NEEDS = Needs(
     python="3.11.7",
@@ -113,6 +119,42 @@ def test_a_look_names_what_is_missing_and_never_raises(tmp_path: Path) -> None:
     assert list(problems_of(attrs.evolve(needs, modules={}), attrs.evolve(facts, broken={}, folders={}))) == []
     assert [file.name for file in (tmp_path / "probe").iterdir()] == [os.path.basename(mark.name)]
     assert Needs.from_json(needs.as_json()) == needs
+
+
+def test_the_folders_of_tables_are_marked_and_looked_at(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    needs = Needs(tables=(str(table),), modules={}, seconds=0.0).marked(None)
+    assert Needs.from_json(needs.as_json()) == needs
+    assert facts_of(json.loads(look(needs.as_json()))).folders == {}
+    (hidden,) = (table / "_dagflow" / "probe").iterdir()
+    hidden.write_text("of another folder")
+    facts = facts_of(json.loads(look(needs.as_json())))
+    assert facts.folders == {f"table {table}/": "another one is there"}
+    (problem,) = problems_of(needs, attrs.evolve(facts, packages=needs.packages))
+    assert problem.remedy == "put the table, and what its tasks stage, on storage that all machines share"
+    needs.remove_marks()
+    assert list(table.iterdir()) == [], "nothing is left beside the table"
+
+
+def sinks(tmp_path: Path) -> list[Any]:
+    catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog/c.db", "warehouse": f"file://{tmp_path}/warehouse"}
+    return [
+        SqlWriter[Any](f"sqlite:///{tmp_path}/db/a.db", "t"),
+        DeltaWriter[Any](str(tmp_path / "delta")),
+        IcebergWriter[Any]("a.b", catalog),
+    ]
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_local_folders_of_tables_are_needed_and_refused_elsewhere(tmp_path: Path, number: int) -> None:
+    dag = DAG()
+    rows = dag.add_module("rows", FileInput("s3://logs"))
+    dag.add_stream("all", rows.messages, dag.add_operator("sink", sinks(tmp_path)[number]).input)
+    plan = make_plan(dag)
+    folders = [["db"], ["delta"], ["warehouse/a.b", "catalog"]][number]
+    assert [local_path(each) for each in needs_of(plan, None, 60.0).tables] == [str(tmp_path / each) for each in folders]
+    with pytest.raises(LocalPathRemoteMaster, match="'sink'"):
+        refuse_local_paths(plan, "spark://boss:7077")
 
 
 @pytest.mark.parametrize(("content", "answer"), [("mine", ""), ("another", "another one is there"), (None, "it is not there")])

@@ -40,6 +40,7 @@ _NAMES = 17  # cells of the column of names
         click.Argument(["app"], metavar="[APP]", required=False, shell_complete=paths),
         click.Option(["--master"], metavar="TEXT", help="Look at the executors of a Spark master."),
         click.Option(["--remote"], metavar="TEXT", help="Look at those of a Spark Connect server, sc://HOST:PORT."),
+        click.Option(["--run-folder"], metavar="FOLDER", help="The run folder of APP, as for launch."),
         click.Option(["-D", "define"], multiple=True, metavar="KEY=VALUE", help="As for launch. Repeatable."),
         click.Option(["--conf"], multiple=True, metavar="FILE.toml", help="As for launch. Repeatable.", shell_complete=paths),
         click.Option(["--spark"], is_flag=True, help="Start a Spark session too, and run one task."),
@@ -50,6 +51,7 @@ def command(
     app: str | None,
     master: str | None,
     remote: str | None,
+    run_folder: str | None,
     define: Sequence[str],
     conf: Sequence[str],
     spark: bool,
@@ -58,7 +60,7 @@ def command(
     """Print the result of each check as soon as it is known."""
     style = style_of(sys.stdout)
     done = []
-    options = {"master": master, "remote": remote}
+    options = {"master": master, "remote": remote, "run_folder": run_folder}
     given = AppArguments(app or "", tuple(map(expanded_value, define)), tuple(map(expanded, conf)), options, as_json)
     others = _of_executors(given) if app or master or remote else iter(())
     for check in chain(checks(os.environ, os.getcwd(), with_session=spark), others):
