@@ -56,6 +56,8 @@ def database_writer(url: str) -> SqlWriter[Any] | PostgresWriter[Any]:
 def populate_dag(dag: DAG, conf: Settings) -> None:
     """Connect rows → check → Delta, Iceberg; newest row of each order → database; failed and unreadable rows → files."""
     output = conf.output if "://" in conf.output else os.path.abspath(conf.output)
+    if "://" in output and not (conf.catalog and conf.database):
+        raise ValueError("output is in an object store: set `catalog` and `database` too, whose defaults are files beside it")
     iceberg = {"type": "sql", "uri": conf.catalog or f"sqlite:///{output}/catalog.db", "warehouse": f"{output}/iceberg"}
     drift = Drift(missing="null", extra="widen", changed="error")
 

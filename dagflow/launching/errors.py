@@ -148,7 +148,7 @@ class SecretInSubmission(ConfigError):
     def message(self) -> str:
         return (
             f"{self.setting} holds a secret, which all who see the command line or the manifest could read\n"
-            "  help: leave it out, put it into a variable of the driver's environment, and on Kubernetes into a Secret: --secret NAME"
+            "  help: leave it out. The driver takes it from its environment, on Kubernetes from a Secret (--secret NAME); executors from theirs"
         )
 
 

@@ -79,7 +79,8 @@ class Installed:
 
         Of a library that dagflow's own extras name with extras, such as `pyiceberg[sql-sqlite]`, these count too.
         """
-        left, found, ours = [(canonical(name), frozenset[str]()) for name in names], dict[str, frozenset[str]](), self._our_extras()
+        ours = self._our_extras()
+        left, found = [(canonical(name), frozenset[str]()) for name in names], dict[str, frozenset[str]]()
         while left:
             name, extras = left.pop()
             if name in FROM_SPARK or name not in self.by_name or (name in found and extras <= found[name]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -12,17 +13,19 @@ import click
 
 from dagflow.cli.app_arguments import AppArguments, app_command
 from dagflow.cli.prepare import planned
+from dagflow.errors.shown import without_secrets
 from dagflow.launching.build import LoadedApplication
-from dagflow.launching.errors import ModeUnsupported, SubmissionIncomplete
+from dagflow.launching.errors import ModeUnsupported, SecretInSubmission, SubmissionIncomplete
 from dagflow.launching.launch import make_package
 from dagflow.launching.platforms import kubernetes, spark_submit
-from dagflow.launching.platforms.submission import Submission
+from dagflow.launching.platforms.submission import Carried, Submission
 from dagflow.packaging.package import main_program
 
 PLATFORMS = ("standalone", "yarn", "kubernetes", "connect")
 _OF_PLATFORM = ("master", "remote")
 _OF_PACKAGE = ("package", "package_lock", "package_with", "package_folder")
 """Settings of what spark-submit sends. The launch that it starts does not send it again."""
+_OTHER_WAY = "set the variable DAGFLOW_… of the driver there; on Kubernetes from a Secret, --secret NAME"
 
 
 @app_command(
@@ -53,7 +56,7 @@ def command(
 ) -> int:
     """Print the command line or the manifest. Return the exit code of what has run."""
     built, plan = planned(arguments)
-    submission = _submission(arguments, built, to)
+    submission = _submission(arguments, built, to, is_elsewhere=to == "kubernetes" or deploy_mode == "cluster")
     if to == "kubernetes":
         if not image:
             raise SubmissionIncomplete(platform=to, missing="--image IMAGE")
@@ -71,21 +74,33 @@ def command(
         if deploy_mode == "cluster":
             raise ModeUnsupported(platform=to, mode=deploy_mode, reason="the driver is this process, the server only runs tasks")
         submission.check_secrets()
+        if without_secrets(submission.master) != submission.master or "token=" in submission.master.lower():
+            raise SecretInSubmission(setting="--remote")
         line = ["dagflow", "launch", *submission.arguments, "--remote", submission.master, *_definitions(submission.spark)]
         return _ran(shlex.join(line) + "\n", [sys.executable, "-m", *line], yes)
+    application = arguments.application
+    if to == "yarn" and deploy_mode == "cluster" and not built.run.package and os.path.exists(application.partition(":")[0]):
+        raise SubmissionIncomplete(platform="yarn --deploy-mode cluster", missing=f"--package: its hosts lack {application}")
     package = make_package(built, plan) if built.run.package else None
     line = spark_submit.words(submission, main_program(), deploy_mode, package)
     return _ran(spark_submit.text(line) + "\n", line, yes)
 
 
-def _submission(arguments: AppArguments, built: LoadedApplication, to: str) -> Submission:
+def _submission(arguments: AppArguments, built: LoadedApplication, to: str, *, is_elsewhere: bool) -> Submission:
+    """Return the launch. `is_elsewhere`: the driver does not get the environment and the files of this machine."""
     address = {"yarn": "yarn", "kubernetes": "k8s"}.get(to) or (built.run.remote if to == "connect" else built.run.master)
     if not address:
         raise SubmissionIncomplete(
             platform=to, missing="--remote sc://HOST:PORT" if to == "connect" else "--master spark://HOST:PORT"
         )
     given = [part for text in arguments.definitions if not text.startswith("spark.") for part in ("-D", text)]
-    given += [part for file in arguments.conf_files for part in ("--conf", file)]
+    if is_elsewhere:
+        carried = Carried.of(built, (*_OF_PLATFORM, *_OF_PACKAGE))
+        given = [*(part for text in carried.definitions for part in ("-D", text)), *given]
+        for key, origin in carried.withheld.items():
+            print(f"warning: {key} ({origin}) holds a secret and is left out: {_OTHER_WAY}", file=sys.stderr)
+    else:
+        given += [part for file in arguments.conf_files for part in ("--conf", file)]
     for name, value in arguments.options.items():
         if value is None or name in _OF_PLATFORM or (name in _OF_PACKAGE and to in ("standalone", "yarn")):
             continue

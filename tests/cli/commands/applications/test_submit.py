@@ -12,7 +12,7 @@ import pytest
 
 import dagflow.packaging.package as packaging
 from dagflow.packaging.libraries import Library
-from tests.cli.conftest import LINE_FILTER, Answer
+from tests.cli.conftest import LINE_FILTER, ROOT, Answer
 
 Dagflow = Callable[..., Answer]
 GIVEN = ["-D", "input=s3://logs", "-D", "output=s3://results"]
@@ -53,6 +53,37 @@ def test_a_package_goes_along_and_is_not_sent_twice(dagflow: Dagflow) -> None:
     assert "--package" not in words
 
 
+@pytest.mark.parametrize(
+    "where",
+    [["--to", "yarn", "--deploy-mode", "cluster", "--package"], ["--to", "kubernetes", "--image", "o:1"]],
+    ids=["yarn", "kubernetes"],
+)
+def test_a_driver_elsewhere_gets_the_settings_of_this_machine(
+    dagflow: Dagflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: list[str]
+) -> None:
+    conf = tmp_path / "settings.toml"
+    conf.write_text('prefix = "#"\nwindow = "5s"\n[operator.reader]\nmax_readers = 7\n')
+    monkeypatch.setenv("DAGFLOW_PREFIX", ";")
+    monkeypatch.setenv("DAGFLOW_MAX_WINDOWS", "3")
+    answer = dagflow("submit", LINE_FILTER, *where, *GIVEN, "--conf", str(conf))
+    assert (answer.code, answer.err) == (0, "")
+    for text in ("prefix=#", "operator.reader.max_readers=7", "window=5s", "max_windows=3"):
+        assert text in answer.out
+    assert str(conf) not in answer.out
+    assert "prefix=;" not in answer.out
+
+
+def test_secrets_of_this_machine_are_left_out_and_named(dagflow: Dagflow, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAGFLOW_DATABASE", "postgresql://ada:hunter2@db/shop")
+    where = ["--to", "kubernetes", "--image", "o:1"]
+    answer = dagflow(
+        "submit", str(ROOT / "apps/orders"), *where, "-D", "input=s3://in", "-D", "output=s3://o", "-D", "catalog=sqlite:////d"
+    )
+    assert answer.code == 0, answer.err
+    assert "hunter2" not in answer.out + answer.err
+    assert "database (env DAGFLOW_DATABASE) holds a secret and is left out" in answer.err
+
+
 def test_kubernetes_gets_a_manifest(dagflow: Dagflow) -> None:
     answer = dagflow("submit", LINE_FILTER, "--to", "kubernetes", "--image", "o:1", *GIVEN)
     assert (answer.code, answer.err) == (0, "")
@@ -65,6 +96,8 @@ def test_kubernetes_gets_a_manifest(dagflow: Dagflow) -> None:
         (["--to", "standalone"], "--master spark://HOST:PORT"),
         (["--to", "kubernetes"], "--image IMAGE"),
         (["--to", "connect"], "--remote sc://HOST:PORT"),
+        (["--to", "yarn", "--deploy-mode", "cluster"], "--package: its hosts lack"),
+        (["--to", "connect", "--remote", "sc://h:15002/;token=hunter2"], "DF278"),
         (["--to", "yarn", "-D", "spark.hadoop.fs.s3a.secret.key=hunter2"], "DF278"),
         (["--to", "standalone", "--deploy-mode", "cluster", "--master", "spark://h:7077"], "DF279"),
     ],
