@@ -7,7 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import attrs
 import pytest
+from deltalake import DeltaTable
 
 from tests.cluster.places import Begin, Place
 from tests.cluster.servers import registered, standalone, worker
@@ -68,3 +70,39 @@ def test_an_executor_that_joins_late_is_named(place: Place, begin: Begin, tmp_pa
     assert named[1] == "1", "Spark's number of the executor"
     assert "Traceback" not in err
     assert place.found() == {}
+
+
+TABLE = """
+from dagflow import DAG
+from operators import BlockReader, DeltaWriter, FileSplitterInput
+
+
+def populate_dag(dag: DAG, conf: dict) -> None:
+    files = dag.add_operator("files", FileSplitterInput(files=[conf["input"]]))
+    lines = dag.add_operator("lines", BlockReader(min_readers=2, max_readers=2))
+    dag.add_stream("blocks", files.blocks_metadata_output, lines.blocks_metadata_input)
+    dag.add_stream("rows", lines.messages, dag.add_operator("table", DeltaWriter(conf["output"])).input)
+"""
+
+
+@needs_mounts
+@pytest.mark.nightly
+def test_a_table_that_an_executor_does_not_see_is_found_before_the_first_window(place: Place, tmp_path: Path) -> None:
+    application, table, run_folder = place.folder / "table.py", tmp_path / "table", tmp_path / "run"
+    application.write_text(TABLE)
+    table.mkdir()
+    place = attrs.evolve(place, application=application)
+    given = {"output": str(table), "run_folder": str(run_folder), "spark.scheduler.minRegisteredResourcesRatio": "1.0", **SMALL}
+    cluster = standalone(tmp_path / "cluster", workers=1)
+    with cluster as master, worker(tmp_path / "blind", master, hidden=table) as log:
+        registered(log)
+        ran = place.launch(master=master, **given)
+    assert ran.returncode == 3, ran.stderr
+    assert f"table {table}/: it is not there  (" in ran.stderr
+    assert "put the table, and what its tasks stage, on storage that all machines share" in ran.stderr
+    assert not (run_folder / "decision").exists()
+    with standalone(tmp_path / "other", workers=2) as master:
+        ran = place.launch(master=master, **given)
+    assert ran.returncode == 0, ran.stderr
+    assert DeltaTable(str(table)).to_pyarrow_table().num_rows == 120
+    assert not (table / "_dagflow" / "probe").exists()
