@@ -20,7 +20,7 @@ from dagflow.spark.connection.archives import PYTHON_OF_QUERIES, PythonArchive
 from dagflow.spark.connection.failures import dead_partition, failure
 from dagflow.spark.connection.links import ClassicLink, Link, is_local
 from dagflow.spark.connection.session import address_of, connect, forget
-from dagflow.spark.dataframes.levels import CHOSEN_FOR_TRANSFORMS, PINNED, PINNED_FOR_TRANSFORMS, chained, outcomes
+from dagflow.spark.dataframes.levels import ADDED_TO, CHOSEN_FOR_TRANSFORMS, PINNED, PINNED_FOR_TRANSFORMS, chained, outcomes
 from dagflow.spark.dataframes.transforms import failed_within
 from dagflow.spark.errors import ClusterUnreachable, ExecutorsUnfit, NoFreeSlots, SparkLost
 from dagflow.spark.executors.guard import Guard, told_problems
@@ -294,8 +294,9 @@ class SparkRunner:
         pinned = {key for _, key, _ in self._unpinned}
         for key, value in wanted.items():
             if key not in pinned:
-                self._unpinned.append((spark, key, spark.conf.get(key, None)))
-                spark.conf.set(key, value)
+                before = spark.conf.get(key, None)
+                self._unpinned.append((spark, key, before))
+                spark.conf.set(key, f"{before},{value}" if before and key in ADDED_TO else value)
 
     def _unpin(self) -> None:
         unpinned, self._unpinned = self._unpinned, []

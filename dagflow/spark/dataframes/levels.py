@@ -34,8 +34,12 @@ PINNED = {
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "true",
     # rows come to Python in batches of so many bytes: blobs may have some MiB each
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
+    # a level without rows does not make those behind it superfluous: their tasks have states, and reports to leave
+    "spark.sql.adaptive.optimizer.excludedRules": "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation",
 }
 """The settings that windows with exchanges need, in any session; see docs/explanation/exchanges.md."""
+ADDED_TO = frozenset({"spark.sql.adaptive.optimizer.excludedRules"})
+"""Settings that are lists: what a session has there stays."""
 PINNED_FOR_TRANSFORMS = {
     # a transform and all that passes it by read one exchange, and so do the sides of its joins with itself:
     # else what is before it would run twice

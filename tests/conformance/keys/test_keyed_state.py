@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,24 @@ def test_running_counts_go_on_likewise(runner: str, source: Path, tmp_path: Path
         assert report.windows > 1
         newest = {kv.key: kv.value for kv in seen.records}
         assert newest == {key: n for key, n in expected.items() if key is None or key in found}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("excluded", [None, "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation"])
+def test_levels_run_without_rows_where_spark_adapts_its_plans(
+    spark_session: Any, source: Path, tmp_path: Path, excluded: str | None, request: pytest.FixtureRequest
+) -> None:
+    """As in sessions of Spark Connect and Databricks: a level that sent nothing made those behind it superfluous."""
+    rules = "spark.sql.adaptive.optimizer.excludedRules"
+    conf = spark_session.conf
+    for key, value in (("spark.sql.adaptive.enabled", "true"), (rules, excluded)):
+        before = conf.get(key, None)
+        undo = functools.partial(conf.unset, key) if before is None else functools.partial(conf.set, key, before)
+        request.addfinalizer(undo)
+        if value is not None:
+            conf.set(key, value)
+    test_running_counts_go_on_likewise("spark", source, tmp_path, None)
+    assert conf.get(rules, None) == excluded, "settings of a session that is not ours are set back"
 
 
 @pytest.mark.parametrize("combiner", [True, False])
