@@ -46,6 +46,7 @@ class AnsweringRunner:
     name: str = attrs.field(init=False, default="answering")
     in_process: bool = attrs.field(init=False, default=True)
     grows: bool = attrs.field(init=False, default=False)
+    warnings: tuple[str, ...] = attrs.field(init=False, default=())
     ui: str | None = attrs.field(init=False, default=None)
     address: str | None = attrs.field(init=False, default=None)
 

@@ -277,6 +277,8 @@ class _Launch:
         stack.callback(runner.close)
         report.runner = runner.name
         runner.open(self.built.dag.name, run_folder)
+        for text in runner.warnings:
+            events.send(Warned(text=text))
         report.ui = runner.ui
         if log.live is None and (runner.address is None or not on_other_machines(runner.address)):
             folder = tempfile.TemporaryDirectory(prefix="dagflow-live-", ignore_cleanup_errors=True)

@@ -56,6 +56,7 @@ class ProcessRunner:
     in_process = False
     rebalancing_obstacle: str | None = None
     grows = False
+    warnings = ()
     ui = None
     address = None
 

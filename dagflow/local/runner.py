@@ -34,6 +34,7 @@ class LocalRunner:
     rebalancing_obstacle: str | None = "tasks run one after the other"
     slots = 1
     grows = False
+    warnings = ()
     ui = None
     address = None
 

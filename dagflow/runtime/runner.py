@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Protocol
 
@@ -29,6 +30,11 @@ class Runner(Protocol):
 
     grows: bool
     """True if there will be more slots when more tasks wait: Spark's dynamic allocation."""
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """The findings of `open` that a user should know of, and that do not end the run."""
+        ...
 
     @property
     def rebalancing_obstacle(self) -> str | None:

@@ -117,8 +117,9 @@ class NoFreeSlots(InfrastructureError):
     def message(self) -> str:
         return (
             f"Spark at {self.address} had no free slot for {self.seconds:g} s\n"
-            "  help: see in the cluster's UI whether workers are registered, others use them, or have less memory or fewer cores than "
-            "spark.executor.memory and spark.executor.cores ask for; to wait longer: --slots-timeout 1h"
+            "  help: see in the cluster's UI whether workers are registered, others use them (-D spark.cores.max=N of each launch leaves "
+            "cores to others), or have less memory or fewer cores than spark.executor.memory and spark.executor.cores ask for; "
+            "to wait longer: --slots-timeout 1h"
         )
 
 

@@ -26,7 +26,7 @@ from dagflow.spark.errors import ClusterUnreachable, ExecutorsUnfit, NoFreeSlots
 from dagflow.spark.executors.guard import Guard, told_problems
 from dagflow.spark.executors.needs import Needs
 from dagflow.spark.executors.probe import Found, probe, unfit_problem
-from dagflow.spark.executors.problems import Problem, table
+from dagflow.spark.executors.problems import Problem, other_versions, table
 from dagflow.spark.jvm.options import DriverJvm
 from dagflow.spark.task import SCHEMA, SparkTasks, warm_up
 from dagflow.spark.threads import JobThreads
@@ -75,6 +75,7 @@ class SparkRunner:
         self._needs = needs
         self._needed: Needs | None = None
         self._archive = archive
+        self.warnings: tuple[str, ...] = ()
         self._link: Link | None = None
         self._ours = False
         self._slots = 1
@@ -222,6 +223,7 @@ class SparkRunner:
             found = probe(link, self._slots, needs)
         if found.problems:
             raise ExecutorsUnfit(link.address, tuple(table(found.problems)))
+        self.warnings = tuple(other_versions(found.facts, needs))
 
     def _remove_mark(self) -> None:
         needed, self._needed, self._guard = self._needed, None, None

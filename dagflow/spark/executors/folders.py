@@ -46,11 +46,13 @@ def _why_not_written(folder: str) -> str:
     """Return the reason why files cannot be written to a folder; "" if they can."""
     if (local := local_path(folder)) is not None and not os.path.isdir(local):
         return "it is not there"
+    name = PROBE.name(token=uuid.uuid4().hex)
     try:
-        store, name = open_store(folder, durable=False), PROBE.name(token=uuid.uuid4().hex)
+        store = open_store(folder, durable=False)
         store.create(name, b"")
     except Exception as error:  # noqa: BLE001  # of any store
-        return f"it cannot be written: {str(error).partition(chr(10))[0] or type(error).__name__}"
+        reason = str(error).partition("\n")[0].replace(f"/{name}", "") or type(error).__name__  # it differs each time
+        return f"it cannot be written: {reason}"
     with contextlib.suppress(Exception):  # the next launch does it
         store.discard(name)
     return ""

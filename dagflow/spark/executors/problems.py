@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -83,6 +84,24 @@ def _sent(package: str) -> str:
     return "or launch with --package" if package in PACKAGES else f"or launch with --package --package-with {package}"
 
 
+def other_versions(facts: Iterable[Facts], needs: Needs) -> list[str]:
+    """Return a text for each package of which executors have another version than the driver, which fits all the same.
+
+    >>> there = Facts("b", "/w/1", "3.11", "", 0.0, {"pyarrow": "20.0"}, {}, {})
+    >>> other_versions([there, there], Needs(packages={"pyarrow": "22.0", "pandas": "2.2"}))
+    ['executors have pyarrow 20.0 (b, in /w/1), the driver has 22.0']
+    """
+    places: dict[tuple[str, str], list[str]] = {}
+    for each in facts:
+        for name, there in each.packages.items():
+            if there and there != needs.packages.get(name):
+                places.setdefault((name, there), []).append(each.place)
+    return [
+        f"executors have {name} {there} ({'; '.join(dict.fromkeys(where))}), the driver has {needs.packages.get(name) or 'none'}"
+        for (name, there), where in places.items()
+    ]
+
+
 def python_remedy(version: str) -> str:
     """Return the remedy for a Python that cannot run tasks."""
     minor = ".".join(version.split(".")[:2])
@@ -98,7 +117,12 @@ def package_remedy(version: str) -> str:
     )
 
 
+_CREDENTIALS = re.compile(r"credential|forbidden|access.?denied|accesskey|\b40[13]\b", re.IGNORECASE)
+
+
 def _folder_remedy(folder: str, reason: str) -> str:
+    if _CREDENTIALS.search(reason):
+        return "give the executors the credentials of the driver: -D spark.executorEnv.NAME=…, or the environment of the workers"
     if folder.startswith("input"):
         return "put the input on storage that all machines share, and that the user of the executors may read"
     if reason.startswith("it cannot be written"):

@@ -27,6 +27,7 @@ class ThreadRunner:
     name = "threads"
     in_process = False
     grows = False
+    warnings = ()
     ui = None
     address = None
 

@@ -136,6 +136,15 @@ def test_the_folders_of_tables_are_marked_and_looked_at(tmp_path: Path) -> None:
     assert list(table.iterdir()) == [], "nothing is left beside the table"
 
 
+@pytest.mark.parametrize(
+    "reason", ["Unable to locate credentials", "Forbidden", "Access Denied", "An error occurred (403) when calling HeadObject"]
+)
+def test_a_lack_of_credentials_has_a_remedy_of_its_own(reason: str) -> None:
+    facts = attrs.evolve(FACTS, folders={"output s3://results": f"it cannot be written: {reason}"})
+    (problem,) = problems_of(NEEDS, facts)
+    assert problem.remedy.startswith("give the executors the credentials of the driver")
+
+
 def sinks(tmp_path: Path) -> list[Any]:
     catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog/c.db", "warehouse": f"file://{tmp_path}/warehouse"}
     return [
