@@ -82,8 +82,7 @@ class EventsFile:
         self._file = None
 
     def _write(self, event: Event) -> None:
-        line = None if self._file is None else self._lines.line(event)
-        if line is None:
+        if self._file is None or (line := self._lines.line(event)) is None:
             return
         try:
             if self._size + len(line) > FILE_BYTES:
