@@ -20,6 +20,7 @@ from operators.sinks.database.dialect import PARAMETER, Session, SqlDialect, Sta
 from operators.sinks.database.errors import RowsRefused, StagedRowsMissing, TableRefused, TableReplaced
 from operators.sinks.database.staging import ROW, create_table, staged_prefix, window_of
 from operators.sinks.tables.earlier import earlier_rows
+from operators.sinks.tables.errors import ForeignChange
 from operators.sinks.tables.modes import Mode
 
 WINDOWS = "_dagflow_windows"
@@ -34,6 +35,7 @@ _COLUMNS = {
     "window_number": "BIGINT NOT NULL",
     "table_name": "VARCHAR(300) NOT NULL",
     "table_id": "VARCHAR(100)",
+    "row_count": "BIGINT",  # of the table, as a window of `replace` left it
 }
 
 
@@ -140,11 +142,15 @@ class Publisher:
         if staged:
             self._check_staged(session, window, staged)
             target = self._fitted(session, window, staged)
+            if self.mode == "replace":
+                self._remove_rows(session, window, known)
             self._insert(session, window, staged, target)
             for each in staged:
                 session.run(f"DROP TABLE {session.qualified(each.table)}")
         mark = session.identity(self.table, create=bool(staged))
         self._note(session, window, mark)
+        if self.mode == "replace" and staged:
+            self._note_rows(session, window, sum(each.rows for each in staged))
 
     def sweep(self, window: StagedWindow) -> None:
         """Remove what attempts that do not count have staged. What others still use is left for the next time."""
@@ -192,6 +198,18 @@ class Publisher:
             window.sink,
         )
 
+    def _rows_left(self, session: Session, window: StagedWindow) -> int | None:
+        """Return how many rows the last window of `replace` has left; None if the record does not say it."""
+        if "row_count" not in session.columns(WINDOWS):  # made by an earlier release
+            return None
+        rows = session.select(f"SELECT row_count FROM {session.qualified(WINDOWS)} WHERE {_owner(window)}")
+        return None if not rows or rows[0][0] is None else int(rows[0][0])
+
+    def _note_rows(self, session: Session, window: StagedWindow, rows: int) -> None:
+        if "row_count" not in session.columns(WINDOWS):
+            session.run(f"ALTER TABLE {session.qualified(WINDOWS)} ADD COLUMN row_count {_COLUMNS['row_count']}")
+        session.run(f"UPDATE {session.qualified(WINDOWS)} SET row_count = {rows} WHERE {_owner(window)}")
+
     def _check_record(self, session: Session, window: StagedWindow, newest: int) -> None:
         """Raise TableReplaced if a window is missing before this one."""
         before = window.number - 1
@@ -213,10 +231,7 @@ class Publisher:
         if known is None or self.mode == "replace" or session.identity(self.table) == known:
             return
         what = "created again" if session.columns(self.table) else "not there any more"
-        accept = (
-            f"UPDATE {session.qualified(WINDOWS)} SET table_id = NULL"
-            f" WHERE application = {_text(window.application)} AND sink = {_text(window.sink)}"
-        )
+        accept = f"UPDATE {session.qualified(WINDOWS)} SET table_id = NULL WHERE {_owner(window)}"
         raise self._replaced(window, f"it was dropped, and is {what}, since window {window.number - 1}", accept)
 
     def _replaced(self, window: StagedWindow, reason: str, accept: str) -> TableReplaced:
@@ -281,8 +296,6 @@ class Publisher:
                 yield f"ALTER COLUMN {self.dialect.quoted(name)} TYPE {wider}", "" if is_safe else reason
 
     def _insert(self, session: Session, window: StagedWindow, staged: Sequence[_Staged], target: Mapping[str, str]) -> None:
-        if self.mode == "replace":
-            session.run(f"DELETE FROM {session.qualified(self.table)}")
         if self.mode == "upsert":
             self._upsert(session, staged, target)
             return
@@ -294,6 +307,24 @@ class Publisher:
             if rows != each.rows:
                 reason = f"{each.rows:,} rows were written, and the table took {rows:,}"
                 raise RowsRefused(table=self.table, database=self.dialect.place, window=window.number, reason=reason)
+
+    def _remove_rows(self, session: Session, window: StagedWindow, known: str | None) -> None:
+        """Remove all rows. Raises ForeignChange if there are more than the window before has left."""
+        is_same = session.identity(self.table) == known
+        left = self._rows_left(session, window) if known is not None and window.application else None
+        removed = session.run(f"DELETE FROM {session.qualified(self.table)}")
+        if left is None or removed <= (left if is_same else 0):
+            return
+        grown = f"it has {removed:,} rows, and had {left:,} after the last window"
+        forget = f"UPDATE {session.qualified(WINDOWS)} SET row_count = NULL WHERE {_owner(window)};"
+        raise ForeignChange(
+            sink=window.sink,
+            table=f"table {self.table!r} in {self.dialect.place}",
+            window=window.number,
+            changes=(grown if is_same else "it was created again, with rows",),
+            help="move these rows to a table of their own, and launch again: the run resumes. To let them go, run this in the\n"
+            f"        database, and launch again: {forget}",
+        )
 
     def _upsert(self, session: Session, staged: Sequence[_Staged], target: Mapping[str, str]) -> None:
         """Put rows in the place of those with the same keys. Of several staged ones, the last counts."""
@@ -351,6 +382,11 @@ def _by_columns(staged: Sequence[_Staged]) -> Iterator[tuple[tuple[str, ...], li
         run.append(each)
     if run:
         yield tuple(run[0].columns), run
+
+
+def _owner(window: StagedWindow) -> str:
+    """Return the condition that is true for the record of a sink."""
+    return f"application = {_text(window.application)} AND sink = {_text(window.sink)}"
 
 
 def _text(value: str) -> str:

@@ -112,7 +112,8 @@ class DatabaseWriter(Sink, Generic[T]):
     def publish(self, window: StagedWindow) -> None:
         """See `Sink.publish`.
 
-        Raises TableRefused, TableReplaced, RowsRefused, StagedRowsMissing, DatabaseRefused, and DatabaseBusy, which is transient.
+        Raises TableRefused, TableReplaced, ForeignChange, RowsRefused, StagedRowsMissing, DatabaseRefused; and DatabaseBusy,
+        which is transient.
         """
         self._publisher().publish(window)
 

@@ -81,28 +81,6 @@ class TableRolledBack(RunError):
 
 
 @error(kw_only=True)
-class ForeignChange(RunError):
-    """Another writer has changed a table whose content each window replaces. `changes`: a phrase for each commit."""
-
-    code: ClassVar[str] = "DF663"
-    example = {"sink": "totals", "table": "data/totals", "window": 7, "changes": ("version 13: WRITE at 2026-03-01T12:00:00Z",)}
-    general_remedy = "undo the change, or use mode='append' or 'upsert'"
-    is_fatal: ClassVar[bool] = True
-
-    sink: str
-    table: str
-    window: int
-    changes: tuple[str, ...]
-
-    def message(self) -> str:
-        return (
-            f"{self.sink}: {self.table}: another writer has changed the table, and mode='replace' would remove its rows; "
-            f"window {self.window} was not published\n    " + "\n    ".join(self.changes) + "\n"
-            "  help: restore the version before, and launch again: the run resumes; let that writer have a table of its own"
-        )
-
-
-@error(kw_only=True)
 class StagedFileGone(RunError):
     """A file that tasks have staged for a decided window is missing, or is not as it was written."""
 

@@ -25,7 +25,6 @@ from operators.sinks.parquet.files import CountingFile
 from operators.sinks.parquet_writer import ParquetWriter
 from operators.sinks.table_formats.columns import cast_to, extended, misfits, never, union
 from operators.sinks.table_formats.errors import (
-    ForeignChange,
     RunFolderOlder,
     TableDropped,
     TableRecreated,
@@ -45,6 +44,7 @@ from operators.sinks.table_formats.staged_files import (
     sweep_staged,
 )
 from operators.sinks.tables.earlier import earlier_rows
+from operators.sinks.tables.errors import ForeignChange
 from operators.sinks.tables.modes import MODES, ON_SCHEMA_CHANGE, Mode, OnSchemaChange, mode_problems
 
 T = TypeVar("T", default=Any)

@@ -31,3 +31,26 @@ class TableHasRows(RunError):
             "  help: empty the table, or drop it, and launch with --fresh again; to keep its rows and add to them, set another\n"
             "        run_folder and launch without --fresh"
         )
+
+
+@error(kw_only=True)
+class ForeignChange(RunError):
+    """Another writer has changed a table whose content each window replaces. `changes`: a phrase for each; `help`: what to do."""
+
+    code: ClassVar[str] = "DF663"
+    example = {"sink": "totals", "table": "data/totals", "window": 7, "changes": ("version 13: WRITE at 2026-03-01T12:00:00Z",)}
+    general_remedy = "undo the change, or use mode='append' or 'upsert'"
+    is_fatal: ClassVar[bool] = True
+
+    sink: str
+    table: str
+    window: int
+    changes: tuple[str, ...]
+    help: str = "restore the version before, and launch again: the run resumes; let that writer have a table of its own"
+
+    def message(self) -> str:
+        return (
+            f"{self.sink}: {self.table}: another writer has changed the table, and mode='replace' would remove its rows; "
+            f"window {self.window} was not published\n    " + "\n    ".join(self.changes) + "\n"
+            f"  help: {self.help}"
+        )

@@ -9,7 +9,15 @@ import pyarrow as pa
 import pytest
 
 from dagflow import StagedWindow
-from dagflow.errors import OperatorFailed, RowsRefused, StagedRowsMissing, TableRefused, TableReplaced, ValueNotWritable
+from dagflow.errors import (
+    ForeignChange,
+    OperatorFailed,
+    RowsRefused,
+    StagedRowsMissing,
+    TableRefused,
+    TableReplaced,
+    ValueNotWritable,
+)
 from dagflow.testing import OperatorTask, Window, run_operator
 from tests.operators.databases import Database
 
@@ -156,6 +164,58 @@ def test_a_table_that_is_replaced_anyway_may_be_created_again(database: Database
     database.run("DROP TABLE sales")
     writer.publish(staged(database.writer(mode="replace"), Sale("ink", 1), number=1))
     assert database.rows() == [("ink", 1)]
+
+
+def refused_with(database: Database, rows: str) -> ForeignChange:
+    """Window 1, which is not published while the table has rows of others."""
+    before = database.rows()
+    window = staged(database.writer(mode="replace"), Sale("ink", 1), number=1)
+    with pytest.raises(ForeignChange, match=f"{rows}\n  help: move these rows to a table of their own") as refused:
+        database.writer(mode="replace").publish(window)
+    assert database.rows() == before
+    return refused.value
+
+
+def test_rows_of_others_are_not_replaced(database: Database) -> None:
+    database.writer(mode="replace").publish(staged(database.writer(mode="replace"), Sale("pen", 1), Sale("ink", 2)))
+    database.run("INSERT INTO sales VALUES ('cap', 3)")
+    refused = refused_with(database, "it has 3 rows, and had 2 after the last window")
+    assert "another writer has changed the table" in str(refused)
+    database.run("DELETE FROM sales WHERE item = 'cap'")
+    database.writer(mode="replace").publish(staged(database.writer(mode="replace"), Sale("ink", 1), number=1))
+    assert database.rows() == [("ink", 1)]
+    database.writer(mode="replace").publish(StagedWindow("app", 2, (), "sink"))  # no rows: the table stays as it is
+    database.run("INSERT INTO sales VALUES ('cap', 3)")
+    with pytest.raises(ForeignChange, match="it has 2 rows, and had 1 after the last window"):
+        database.writer(mode="replace").publish(staged(database.writer(mode="replace"), Sale("pen", 1), number=3))
+
+
+def test_rows_of_others_are_let_go_by_the_statement_that_is_named(database: Database) -> None:
+    database.writer(mode="replace").publish(staged(database.writer(mode="replace"), Sale("pen", 1)))
+    database.run("INSERT INTO sales VALUES ('cap', 3)")
+    refused = refused_with(database, "it has 2 rows, and had 1 after the last window")
+    database.run(refused.help[refused.help.index("UPDATE") :])
+    database.writer(mode="replace").publish(staged(database.writer(mode="replace"), Sale("ink", 1), number=1))
+    assert database.rows() == [("ink", 1)]
+
+
+def test_rows_of_a_table_that_others_have_made_are_not_replaced(database: Database) -> None:
+    database.writer(mode="replace").publish(staged(database.writer(mode="replace"), Sale("pen", 1), Sale("ink", 1)))
+    database.run("DROP TABLE sales")
+    database.run("CREATE TABLE sales (item TEXT, units BIGINT)")
+    database.run("INSERT INTO sales VALUES ('cap', 3)")
+    refused_with(database, "it was created again, with rows")
+
+
+def test_a_record_of_an_earlier_release_gets_the_number_of_rows(database: Database) -> None:
+    database.writer(mode="replace").publish(staged(database.writer(mode="replace"), Sale("pen", 1)))
+    database.run("ALTER TABLE _dagflow_windows DROP COLUMN row_count")
+    database.run("INSERT INTO sales VALUES ('cap', 3)")
+    database.writer(mode="replace").publish(staged(database.writer(mode="replace"), Sale("ink", 1), number=1))
+    assert database.rows() == [("ink", 1)]
+    database.run("INSERT INTO sales VALUES ('cap', 3)")
+    with pytest.raises(ForeignChange):
+        database.writer(mode="replace").publish(staged(database.writer(mode="replace"), Sale("pen", 1), number=2))
 
 
 def test_a_table_that_was_only_emptied_is_the_same(database: Database) -> None:
