@@ -349,8 +349,8 @@ class StoreRefused(InfrastructureError):
 
     def message(self) -> str:
         return (
-            f"{self.url} cannot hold a run folder: {self.why}. dagflow publishes each record by create-if-absent, "
-            "which this storage does not guarantee. Choose a local or shared disk (with hard links), or s3://, gs:// or abfs://."
+            f"{self.url} cannot hold a run folder, a ledger or a table: {self.why}. dagflow publishes each record by "
+            "create-if-absent, which this storage does not guarantee. Choose a local or shared disk (with hard links), or s3://, gs:// or abfs://."
         )
 
 

@@ -122,10 +122,10 @@ class MemoryStore:
             self.discard(name)
 
 
-def probe(store: Store, *, racers: int = 4, rounds: int = 2) -> None:
+def probe(store: Store, *, racers: int = 4, rounds: int = 2, is_shared: bool = False) -> None:
     """Check that a store publishes as it must, and leave nothing behind. Takes about 30 calls: once per launch.
 
-    Only the launch that holds the folder does this: it also removes the records of a check that was killed.
+    The records of a check that was killed are removed, too, unless `is_shared`: others may check the same folder meanwhile.
 
     Some stores ignore the condition "only if absent"; two calls in turn find that for sure. Others check first and write then;
     `racers` threads that publish one name at the same time, `rounds` times, are likely to find it.
@@ -139,7 +139,7 @@ def probe(store: Store, *, racers: int = 4, rounds: int = 2) -> None:
     try:
         try:
             left = [name for name in _probe_in_turn(store, used[0]) if "." in name]  # an executor's mark has no dot
-            store.discard_all([name for name in left if name not in used])
+            store.discard_all([name for name in left if name not in used and not is_shared])
             for name in used[1:]:
                 _probe_race(store, name, racers)
         finally:

@@ -7,7 +7,7 @@ import functools
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dagflow.errors import DagflowError, PackageMissing
@@ -15,6 +15,11 @@ from operators.extras.errors import TableUnreachable
 
 _ENDPOINTS = frozenset({"aws_endpoint_url", "aws_endpoint_url_s3", "aws_endpoint", "endpoint", "endpoint_url"})
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")  # libraries in Rust colour their errors
+_S3 = {
+    "s3.endpoint": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
+    "client.region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
+}
+"""Properties of `pyiceberg`, and the variables that say the same to other clients of S3."""
 _LOADS = 5
 _BETWEEN_LOADS = 0.1  # seconds
 
@@ -72,29 +77,38 @@ def opening(operator: str, table: str) -> Iterator[None]:
 def loaded_catalog(operator: str, properties: Mapping[str, str]) -> Any:
     """Load a catalog, once in a process, by the properties of `pyiceberg`; without any, by its own settings.
 
+    Endpoint and region of S3 come from the usual variables where these have none; Arrow takes the keys from there itself.
+
     A catalog in SQLite is kept for as long as its file is the same: a connection to a removed file would write to nowhere.
     Raises PackageMissing.
     """
     _ = pyiceberg(operator)
     items, file = tuple(sorted(properties.items())), 0
+    usual = tuple((name, value) for name, variables in _S3.items() if (value := _first(variables)))
     scheme, _, path = properties.get("uri", "").partition(":///")
     if scheme.startswith("sqlite") and path:
         try:
             file = os.stat(path.partition("?")[0]).st_ino
         except OSError:
-            return _loaded.__wrapped__(items, file)  # which makes the file
-    return _loaded(items, file)
+            return _loaded.__wrapped__(items, usual, file)  # which makes the file
+    return _loaded(items, usual, file)
+
+
+def _first(variables: Iterable[str]) -> str | None:
+    return next((value for name in variables if (value := os.environ.get(name))), None)
 
 
 @functools.lru_cache(8)  # a catalog in a database keeps connections
-def _loaded(properties: tuple[tuple[str, str], ...], file: int) -> Any:
+def _loaded(properties: tuple[tuple[str, str], ...], usual: tuple[tuple[str, str], ...], file: int) -> Any:
     import pyiceberg.catalog as catalogs
 
     given = dict(properties)
     name = given.pop("name", None)
     for left in reversed(range(_LOADS)):
         try:
-            return catalogs.load_catalog(name, **given)
+            catalog = catalogs.load_catalog(name, **given)
+            catalog.properties = {**dict(usual), **catalog.properties}  # those of `pyiceberg`'s own settings count
+            return catalog
         except Exception as error:
             # The first who load a catalog in a database create its tables, and several tasks may do so at once.
             if not left or type(error).__module__.partition(".")[0] != "sqlalchemy":

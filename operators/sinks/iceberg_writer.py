@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from typing import Any, ClassVar, Generic
 from urllib.parse import quote
 
@@ -11,15 +12,16 @@ import pyarrow as pa
 from pyarrow import types as t
 from typing_extensions import TypeVar
 
-from dagflow import StagedWindow
+from dagflow import SinkLaunch, StagedWindow
 from dagflow.config import Secret
 from dagflow.errors.shown import without_secrets
-from dagflow.storage import join
+from dagflow.storage import OWN_FOLDER, join, local_path
 from operators.extras.tables import loaded_catalog, pyiceberg
 from operators.problems import all_problems
 from operators.sinks.iceberg.snapshots import SINK, WINDOW, IcebergTable
 from operators.sinks.iceberg.types import ICEBERG, iceberg_type
 from operators.sinks.table_formats.columns import last_of_each
+from operators.sinks.table_formats.opened import OpenedTable
 from operators.sinks.table_formats.rows import StagedRows, read_rows
 from operators.sinks.table_formats.writer import TableFormatWriter, window_key
 
@@ -132,6 +134,19 @@ class IcebergWriter(TableFormatWriter[T], Generic[T]):
         """Return the errors of commits that came too late."""
         errors = pyiceberg("IcebergWriter").exceptions
         return (errors.CommitFailedException, errors.CommitStateUnknownException, errors.TableAlreadyExistsError)
+
+    def try_place(self, launch: SinkLaunch, table: OpenedTable | None) -> None:
+        """Also write to the warehouse as `pyiceberg` does, by its own settings, if there is no table yet."""
+        super().try_place(launch, table)
+        catalog = loaded_catalog("IcebergWriter", self.catalog)
+        warehouse = catalog.properties.get("warehouse", "")
+        if table is not None or "://" not in warehouse or local_path(warehouse) is not None:
+            return  # a name that only the server of the catalog knows; or a folder, which tasks try
+        place = join(warehouse, OWN_FOLDER, "probe", uuid.uuid4().hex)
+        files = pyiceberg("IcebergWriter").io.load_file_io(catalog.properties, place)
+        with files.new_output(place).create() as stream:
+            stream.write(b"can be removed")
+        files.delete(place)
 
     def commit(
         self, window: StagedWindow, files: list[StagedRows], table: IcebergTable | None, columns: pa.Schema

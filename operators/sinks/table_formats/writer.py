@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Collection, Sequence
 from typing import Any, ClassVar, Generic
@@ -14,7 +15,7 @@ from typing_extensions import TypeVar
 from dagflow import InputPort, OperatorContext, Sink, SinkLaunch, StagedWindow
 from dagflow.arrow_types import type_named
 from dagflow.config import one_of
-from dagflow.storage import absolute, file_system, is_local, join
+from dagflow.storage import OWN_FOLDER, absolute, file_system, is_local, join, local_path, open_store, probe
 from operators.extras.tables import opening
 from operators.names import one_or_more
 from operators.problems import all_problems
@@ -165,10 +166,11 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
     def check_store(self, launch: SinkLaunch) -> Sequence[str]:
         """See `Sink.check_store`.
 
-        Raises PackageMissing, TableUnreachable, TableSchemaDiffers, TableHasRows, TypeNotWritable.
+        Raises PackageMissing, TableUnreachable, StoreRefused, TableSchemaDiffers, TableHasRows, TypeNotWritable.
         """
         with opening(launch.sink, self.path):
             table = self.open_table()
+            self.try_place(launch, table)
         if table is None:
             return ()
         kinds = [(name, self.storable(name, type_named(kind))) for name, kind in launch.columns or ()]
@@ -178,6 +180,12 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
         windows = {each: table.window(f"{each}/{launch.sink}") for each in applications_of(self.home())}
         published = {application: window for application, window in windows.items() if window >= 0}
         return earlier_rows(launch, self.mode, self.path, published, table.has_rows)
+
+    def try_place(self, launch: SinkLaunch, table: OpenedTable | None) -> None:
+        """Raise StoreRefused unless an object store publishes as it must. It is tried until the sink has published to it."""
+        own = self._own(launch.application, launch.sink)
+        if local_path(own) is None and (not launch.application or PublishedNotes(own).newest() is None):
+            _probe_once(join(self.home(), OWN_FOLDER))
 
     # in tasks
 
@@ -470,6 +478,12 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
         pq.write_table(rows, CountingFile(again), compression=self.compression, metadata_collector=again.metadata)
         again.close()
         return attrs.evolve(file, path=path, size=again.size, stats=self.stats_of(again))
+
+
+@functools.cache
+def _probe_once(url: str) -> None:
+    """Check a store, once in a process: a launch looks at its sinks again when readers have agreed on columns."""
+    probe(open_store(url), is_shared=True)
 
 
 def window_key(window: StagedWindow) -> str:

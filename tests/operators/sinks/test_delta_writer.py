@@ -24,7 +24,6 @@ from operators import DeltaWriter, IcebergWriter
 from operators.sinks.errors import PartitionColumnRefused, TypeNotWritable, ValueNotWritable
 from operators.sinks.table_formats import writer
 from operators.sinks.table_formats.errors import (
-    ForeignChange,
     RunFolderOlder,
     StagedFileGone,
     TableDropped,
@@ -32,6 +31,7 @@ from operators.sinks.table_formats.errors import (
     TableRolledBack,
     TableSchemaDiffers,
 )
+from operators.sinks.tables.errors import ForeignChange
 from tests.operators.sinks.tables import staged_window
 
 

@@ -25,7 +25,6 @@ from operators.extras import tables
 from operators.sinks.errors import TypeNotWritable
 from operators.sinks.iceberg.snapshots import IcebergTable
 from operators.sinks.table_formats.errors import (
-    ForeignChange,
     RunFolderOlder,
     StagedFileGone,
     TableDropped,
@@ -33,6 +32,7 @@ from operators.sinks.table_formats.errors import (
     TableRolledBack,
     TableSchemaDiffers,
 )
+from operators.sinks.tables.errors import ForeignChange
 from tests.operators.sinks.tables import staged_window
 
 pytestmark = pytest.mark.full  # each commit takes a tenth of a second
