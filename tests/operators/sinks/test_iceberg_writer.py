@@ -6,6 +6,7 @@ import datetime
 import json
 import shutil
 import sys
+import types
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
@@ -427,17 +428,29 @@ def test_a_missing_package_is_named_with_its_extra(make: Make, monkeypatch: pyte
 
 def test_tasks_that_create_the_tables_of_a_catalog_at_once_load_it_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loads: list[str] = []
+    catalog = types.SimpleNamespace(properties={})
 
-    def load_catalog(name: str | None, **properties: str) -> str:
+    def load_catalog(name: str | None, **properties: str) -> Any:
         loads.append(properties["uri"])
         if len(loads) < 3:
             raise sqlalchemy.exc.OperationalError("CREATE TABLE iceberg_tables", None, Exception("table already exists"))
-        return "a catalog"
+        return catalog
 
     monkeypatch.setattr("pyiceberg.catalog.load_catalog", load_catalog)
     monkeypatch.setattr(tables, "_BETWEEN_LOADS", 0)
-    assert tables.loaded_catalog("IcebergWriter", {"uri": f"sqlite:///{tmp_path}/of tasks.db"}) == "a catalog"
+    assert tables.loaded_catalog("IcebergWriter", {"uri": f"sqlite:///{tmp_path}/of tasks.db"}) is catalog
     assert len(loads) == 3
+
+
+def test_endpoint_and_region_come_from_the_usual_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://general")
+    monkeypatch.setenv("AWS_REGION", "eu-north-1")
+    given = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": "s3://shop"}
+    found = tables.loaded_catalog("IcebergWriter", given).properties
+    assert (found["s3.endpoint"], found["client.region"]) == ("http://general", "eu-north-1")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://of-s3")
+    assert tables.loaded_catalog("IcebergWriter", given).properties["s3.endpoint"] == "http://of-s3"
+    assert tables.loaded_catalog("IcebergWriter", {**given, "s3.endpoint": "http://x"}).properties["s3.endpoint"] == "http://x"
 
 
 def test_a_catalog_that_cannot_be_loaded_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
