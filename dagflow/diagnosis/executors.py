@@ -60,7 +60,8 @@ def executors(place: ClusterPlace, needs: Needs) -> Iterator[Check]:
 
 def _check(facts: Facts, needs: Needs) -> Check:
     packages = ", ".join(f"{name} {version}" for name, version in facts.packages.items() if version)
-    text = f"{facts.place}: Python {facts.python}{', ' if packages else ''}{packages}"
+    java = f"Java {facts.java}" if facts.java else ""
+    text = f"{facts.place}: {', '.join(filter(None, (f'Python {facts.python}', java, packages)))}"
     others = [
         f"{name} {needs.packages[name]}" for name, there in facts.packages.items() if there and there != needs.packages.get(name)
     ]

@@ -93,9 +93,9 @@ def begin(place: Place) -> Any:
     """Begins commands in the place; ends what is left of them."""
     running: list[subprocess.Popen[str]] = []
 
-    def begin(*command: str) -> subprocess.Popen[str]:
+    def begin(*command: str, cwd: Path = place.folder) -> subprocess.Popen[str]:
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        running.append(subprocess.Popen(command, cwd=place.folder, env=place.environment(), **pipes))  # type: ignore[call-overload]
+        running.append(subprocess.Popen(command, cwd=cwd, env=place.environment(), **pipes))  # type: ignore[call-overload]
         return running[-1]
 
     yield begin

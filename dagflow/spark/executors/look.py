@@ -25,6 +25,7 @@ def look(wanted: str) -> str:
         "folder": os.getcwd(),
         "python": sys.version.split()[0],
         "executable": sys.executable,
+        "java": _java(),
         "clock": time.time(),
         "packages": {name: _version(name) for name in needs["packages"]},
         "broken": {name: reason for name in needs["modules"] if (reason := _why_broken(name))},
@@ -37,6 +38,22 @@ def look(wanted: str) -> str:
             facts["broken"]["dagflow.spark.executors.folders"] = f"{type(error).__name__}: {error}"
     time.sleep(max(0.0, float(needs["seconds"]) - (time.monotonic() - began)))
     return json.dumps(facts)
+
+
+def _java() -> str:
+    """Return the version of the Java that has started this process, by its folder; "" where that cannot be found out."""
+    try:
+        number = os.getppid()
+        while number > 1:  # the daemon of Python workers stands between
+            program = os.readlink(f"/proc/{number}/exe")
+            if os.path.basename(program) == "java":
+                with open(os.path.join(os.path.dirname(program), "..", "release"), encoding="utf-8") as lines:
+                    return next((line.split('"')[1] for line in lines if line.startswith("JAVA_VERSION=")), "")
+            with open(f"/proc/{number}/stat", encoding="utf-8", errors="replace") as stat:
+                number = int(stat.read().rpartition(")")[2].split()[1])
+    except (OSError, IndexError, ValueError):  # another system, or a Java without that file
+        pass
+    return ""
 
 
 def _version(package: str) -> str | None:

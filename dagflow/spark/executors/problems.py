@@ -15,12 +15,13 @@ _PLACES = 3  # executors that are named for one problem
 
 @attrs.frozen
 class Facts:
-    """The answer of `look` on an executor."""
+    """The answer of `look` on an executor. `java`: the version of the executor's JVM, "" where that is unknown."""
 
     host: str
     folder: str
     python: str
     executable: str
+    java: str
     clock: float
     packages: Mapping[str, str | None]
     broken: Mapping[str, str]
@@ -87,7 +88,7 @@ def _sent(package: str) -> str:
 def other_versions(facts: Iterable[Facts], needs: Needs) -> list[str]:
     """Return a text for each package of which executors have another version than the driver, which fits all the same.
 
-    >>> there = Facts("b", "/w/1", "3.11", "", 0.0, {"pyarrow": "20.0"}, {}, {})
+    >>> there = Facts("b", "/w/1", "3.11", "", "", 0.0, {"pyarrow": "20.0"}, {}, {})
     >>> other_versions([there, there], Needs(packages={"pyarrow": "22.0", "pandas": "2.2"}))
     ['executors have pyarrow 20.0 (b, in /w/1), the driver has 22.0']
     """

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -38,6 +40,7 @@ FACTS = Facts(
     folder="/w/1",
     python="3.11.2",
     executable="/usr/bin/python3",
+    java="17.0.12",
     clock=1000.0,
     packages={"dagflow": "0.1.0", "pyarrow": "20.0.0", "PyYAML": None},
     broken={},
@@ -119,6 +122,20 @@ def test_a_look_names_what_is_missing_and_never_raises(tmp_path: Path) -> None:
     assert list(problems_of(attrs.evolve(needs, modules={}), attrs.evolve(facts, broken={}, folders={}))) == []
     assert [file.name for file in (tmp_path / "probe").iterdir()] == [os.path.basename(mark.name)]
     assert Needs.from_json(needs.as_json()) == needs
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/exe"), reason="the programs of other processes are not told here")
+def test_a_look_names_the_java_above_it(tmp_path: Path) -> None:
+    """By a shell that is called java, and a process between, as the daemon of Python workers is."""
+    home = tmp_path / "jdk"
+    (home / "bin").mkdir(parents=True)
+    shutil.copy(os.path.realpath("/bin/sh"), home / "bin" / "java")
+    script = "from dagflow.spark.executors.look import _java; print(_java())"
+    between = [sys.executable, "-c", f"import subprocess, sys; subprocess.run([sys.executable, '-c', {script!r}])"]
+    command = [str(home / "bin" / "java"), "-c", f"{shlex.join(between)}; true"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "\n"
+    (home / "release").write_text('IMPLEMENTOR="x"\nJAVA_VERSION="17.0.12"\n')
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "17.0.12\n"
 
 
 def test_the_folders_of_tables_are_marked_and_looked_at(tmp_path: Path) -> None:
