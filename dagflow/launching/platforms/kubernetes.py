@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -12,6 +14,10 @@ from dagflow.launching.platforms.yaml import as_yaml
 _FILES = "/etc/dagflow"
 _USER = 185
 """The user `spark` of Spark's own images. Hadoop refuses a user without a name, so an image needs one of this number."""
+
+
+_EXECUTOR = ["python3", "-m", "dagflow.spark.jvm.executor_pod"]
+"""Spark adds the argument `executor`, which only the images of Spark understand by themselves."""
 
 
 @attrs.frozen(kw_only=True)
@@ -83,7 +89,7 @@ def _executor(name: str, cluster: Cluster) -> dict[str, Any]:
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"labels": {"app.kubernetes.io/name": name, "app.kubernetes.io/component": "executor"}},
-        "spec": {**_pod(cluster), "containers": [{"name": "executor", **_container(cluster)}]},
+        "spec": {**_pod(cluster), "containers": [{"name": "executor", "command": _EXECUTOR, **_container(cluster)}]},
     }
 
 
@@ -117,7 +123,16 @@ def _driver(submission: Submission, cluster: Cluster, meta: dict[str, Any]) -> d
         "serviceAccountName": submission.name,
         "terminationGracePeriodSeconds": 60,
         "volumes": [*spec.get("volumes", []), {"name": "files", "configMap": {"name": submission.name}}],
-        "containers": [{"name": "driver", "image": cluster.image, "command": ["dagflow"], "args": arguments, **container}],
+        "containers": [
+            {
+                "name": "driver",
+                "image": cluster.image,
+                "command": ["dagflow"],
+                "args": arguments,
+                "resources": {"requests": _requests(submission.spark)},
+                **container,
+            }
+        ],
     }
     labels = {**meta["labels"], "app.kubernetes.io/component": "driver"}
     if cluster.continuous:
@@ -147,6 +162,25 @@ def _driver(submission: Submission, cluster: Cluster, meta: dict[str, Any]) -> d
             "template": {"metadata": {"labels": labels}, "spec": {**spec, "restartPolicy": "Never"}},
         },
     }
+
+
+def _requests(spark: Mapping[str, str]) -> dict[str, str]:
+    """Return what the driver asks for: the memory of its Java, and as much for Python as `spark.driver.memoryOverhead` says."""
+    memory = (spark.get("spark.driver.memory", "1g"), spark.get("spark.driver.memoryOverhead", "1g"))
+    return {"cpu": spark.get("spark.driver.cores", "1"), "memory": f"{sum(map(_mebibytes, memory))}Mi"}
+
+
+def _mebibytes(text: str) -> int:
+    """Return a size of Spark's in MiB: a number without a unit counts as that.
+
+    >>> _mebibytes("2g"), _mebibytes("512m"), _mebibytes("1024")
+    (2048, 512, 1024)
+    """
+    number, unit = re.match(r"\s*(\d*)\s*([a-z]?)", text.lower()).groups()  # type: ignore[union-attr]  # it always matches
+    return int(number or 0) * _UNITS.get(unit, 1 << 20) >> 20
+
+
+_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 _FIELDS = {"POD_IP": "status.podIP", "POD_NAME": "metadata.name"}

@@ -6,4 +6,5 @@ Read in this order:
 2. `options`: of the JVM that dagflow starts with a local master, chosen by what the plan needs.
 3. `class_archive`: the archive in the user's cache folder.
 4. `making`: the archive is made once, from a short session of `dagflow.spark.training`.
+5. `executor_pod`: the program of an executor on Kubernetes.
 """

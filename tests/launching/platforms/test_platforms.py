@@ -47,6 +47,16 @@ def test_a_driver_that_cannot_succeed_is_not_started_again() -> None:
     assert documents(ORDERS, CLAIMED)[-1]["spec"]["strategy"] == {"type": "Recreate"}
 
 
+def test_the_driver_asks_for_what_it_needs() -> None:
+    def requests(**spark: str) -> Any:
+        submission = attrs.evolve(ORDERS, spark={key.replace("_", "."): value for key, value in spark.items()})
+        return documents(submission, PLAIN)[-1]["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]
+
+    assert requests() == {"cpu": "1", "memory": "2048Mi"}
+    given = {"spark_driver_memory": "4g", "spark_driver_memoryOverhead": "512", "spark_driver_cores": "2"}
+    assert requests(**given) == {"cpu": "2", "memory": "4608Mi"}
+
+
 def test_secrets_are_named_and_never_written() -> None:
     assert "secretRef:\n            name: keys\n" in manifest(ORDERS, CLAIMED).replace("                ", "            ")
     for wrong in (
