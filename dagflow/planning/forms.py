@@ -86,5 +86,6 @@ def _must_convert(dag: CheckedDag, source: PortName, sink: PortName) -> None:
         raise NotSupported(
             f"records of {type_name(dag.types[source])} cannot become batches on the way from {source} to {sink}",
             dag.nodes[sink.operator].where,
-            "use a type with an Arrow form (builtins, attrs classes of them), or give the operator a record handler",
+            "put a Map between that makes records of an attrs class, whose fields become columns: def row(record) -> Row; "
+            "or give the operator a record handler",
         )

@@ -25,14 +25,15 @@ class LogUnavailable(InfrastructureError):
     reason: str
 
     def message(self) -> str:
-        return f"{self.log}: the message log is not available ({self.reason}), while {self.doing}"
+        return f"{self.log}: the message log is not available ({self.reason}), while {self.doing}\n  help: {self.general_remedy}"
 
 
 @error(kw_only=True)
 class LogRefused(InfrastructureError):
-    """A message log refuses the connection or a request, for lack of permission for example.
+    """A message log, or its client, refuses a connection or a request, for lack of permission for example.
 
-    `log`: its address; `doing`: the purpose; `reason`: the message of the client; `needs`: the permissions that it takes.
+    `log`: its address; `doing`: the purpose; `reason`: the message of the client; `needs`: the permissions that it takes;
+    `help`: what to do.
     """
 
     code: ClassVar[str] = "DF452"
@@ -49,11 +50,12 @@ class LogRefused(InfrastructureError):
     doing: str
     reason: str
     needs: str = ""
+    help: str = "fix what it reports"
 
     def message(self) -> str:
         return (
-            f"{self.log} refuses a request, while {self.doing}: {self.reason}\n"
-            "  help: fix what it reports, then launch again: the run resumes"
+            f"{self.log} cannot be used, while {self.doing}: {self.reason}\n"
+            f"  help: {self.help}, then launch again: the run resumes"
             + (f"\n        The client needs {self.needs}" if self.needs else "")
         )
 

@@ -66,11 +66,15 @@ class TableWriter(FileSink, Generic[T]):
         """Return the columns that name folders."""
         return {"partition_columns": self.partition_columns}
 
+    def check_columns(self, port: str, schema: pa.Schema) -> None:
+        """Raise TypeNotWritable."""
+        self.check_schema(pa.schema([field for field in schema if field.name not in self.partition_columns]))
+
     def written_schema(self) -> None:
         """Return None: the columns are those of the records that arrive."""
 
     def check_schema(self, schema: pa.Schema) -> None:
-        """Raise NotWritable for columns that the format has no form for. `schema`: without the columns that name folders."""
+        """Raise TypeNotWritable for columns that the format has no form for. `schema`: without the columns that name folders."""
 
     def name_of(self, key: tuple[str, int]) -> str:
         """Return the name of a key's first file. Later schemas of a folder have names of their own."""

@@ -380,6 +380,25 @@ class ColumnNeeded(DagError):
 
 
 @error
+class ColumnsRefused(DagError, TypeError):
+    """An operator cannot take the columns of the incoming records. `reason`: the message of its error."""
+
+    port: str
+    reason: str
+    where: str
+    code: ClassVar[str] = "DF057"
+    example = {
+        "port": "sink.input",
+        "reason": "JsonLinesWriter: column 'key' is of type binary, which JSON does not support",
+        "where": "app.py:12",
+    }
+    general_remedy = "convert the column before it comes there, or leave it out"
+
+    def message(self) -> str:
+        return f"port {self.port} cannot take its records ({self.where}): {self.reason}"
+
+
+@error
 class WatermarkMissing(DagError):
     """An operator waits for the watermark of its sources, and one of them has none.
 

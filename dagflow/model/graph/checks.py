@@ -11,10 +11,11 @@ from typing import Any, get_args, get_origin
 
 import attrs
 
-from dagflow.errors import DagError
+from dagflow.errors import DagError, DagflowError
 from dagflow.model.errors.dag import (
     ClassWrong,
     ColumnNeeded,
+    ColumnsRefused,
     Cycle,
     DagErrors,
     EmptyDag,
@@ -38,9 +39,10 @@ from dagflow.model.graph.upstream import nearest_declaration
 from dagflow.model.operator.base import InputOperator
 from dagflow.model.operator.map_state import MapState, type_arguments
 from dagflow.model.operator.ports import handlers_of, input_ports, output_ports
-from dagflow.model.operator.protocols import AcceptedType
+from dagflow.model.operator.protocols import AcceptedType, SchemaAware
 from dagflow.model.operator.state import state_fields
 from dagflow.model.types.comparison import Bindings, difference, is_vague, type_name
+from dagflow.model.types.forms import schema_of
 from dagflow.model.types.keys import known_columns
 
 
@@ -262,6 +264,20 @@ def columns_needed(dag: ExpandedDag) -> Iterator[DagError]:
                     yield ColumnNeeded(str(sink), said_by, name, tuple(known or ()), node.where)
 
 
+def columns_accepted(dag: ExpandedDag) -> Iterator[DagError]:
+    """Refuse streams whose columns their operator cannot take, where the types are known."""
+    for port, kind in infer(dag)[0].items():
+        node = dag.operators[port.operator]
+        cls = type(node.operator)
+        if cls.check_columns is SchemaAware.check_columns or port.port not in input_ports(cls):
+            continue  # types need pyarrow, which takes a while to load
+        if (schema := schema_of(kind)) is not None:
+            try:
+                node.operator.check_columns(port.port, schema)
+            except DagflowError as error:
+                yield ColumnsRefused(str(port), error.message(), node.where)
+
+
 def watermarks(dag: ExpandedDag) -> Iterator[DagError]:
     """Refuse sources without a watermark before operators that emit only by the watermark."""
     above = _edges(dag)
@@ -291,6 +307,7 @@ CHECKS: tuple[Callable[[ExpandedDag], Iterator[DagError]], ...] = (
     types_agree,
     keys,
     columns_needed,
+    columns_accepted,
     watermarks,
 )
 

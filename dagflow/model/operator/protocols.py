@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 import attrs
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from dagflow.model.operator.base import Operator
     from dagflow.model.operator.context import OperatorContext
 
@@ -97,6 +99,9 @@ class SchemaAware:
     def needed_columns(self, port: str) -> Mapping[str, Sequence[str]]:
         """Return, by property, the columns that records of an input port must have. The DAG's check refuses other records."""
         return {}
+
+    def check_columns(self, port: str, schema: pa.Schema) -> None:
+        """Raise an error if the operator cannot take records with these columns at an input port. Called by the DAG's check."""
 
     def describe_columns(self, port: str) -> str | None:
         """Return the words in which `dagflow plan` describes the columns of an output port whose type does not declare them."""

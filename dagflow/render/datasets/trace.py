@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dagflow.errors.shown import visible, without_secrets
@@ -79,13 +79,15 @@ def ranges(items: Sequence[Item]) -> list[str]:
     >>> block = lambda path, start, stop: Item("blocks", {"file_path": path, "start": start, "stop": stop})
     >>> ranges([block("a", 0, 4), block("a", 4, 8), block("b", 2, 3), Item("rows", {"start": {"$bytes": "YQ=="}})])
     ['a, bytes [0, 8)', 'b, bytes [2, 3)', "start=b'a'"]
+    >>> ranges([Item("blocks", {"topic": "clicks", "partition": 0, "start": 3, "stop": 9, "size": 80})])
+    ['clicks[0], offsets [3, 9)']
     """
     texts: list[str] = []
     path, start, stop = None, 0, 0
     for item in items:
         if item.path is None or item.start is None or item.stop is None:
-            path = None
-            texts.append(shown(item.value))
+            path, log = None, _partition(item)
+            texts.append(f"{log}, offsets [{item.value['start']}, {item.value['stop']})" if log else shown(item.value))
         elif item.path == path and item.start == stop:
             stop = item.stop
             texts[-1] = f"{path}, bytes [{start}, {stop})"
@@ -93,6 +95,13 @@ def ranges(items: Sequence[Item]) -> list[str]:
             path, start, stop = item.path, item.start, item.stop
             texts.append(f"{path}, bytes [{start}, {stop})")
     return texts
+
+
+def _partition(item: Item) -> str:
+    """Return the partition of a message log that a work item is a part of; "" for other items."""
+    value = item.value
+    is_of_log = isinstance(value, Mapping) and value.keys() >= {"topic", "partition", "start", "stop"}
+    return f"{value['topic']}[{value['partition']}]" if is_of_log else ""
 
 
 def _read(trace: Trace) -> list[str]:
@@ -107,7 +116,9 @@ def _source(source: SourceRecord) -> list[list[str]]:
         end = source.position + source.length
         where = f"{source.path}, {line}bytes [{source.position}, {end}): {size(source.length)}"
     else:  # positions are the source's own
-        where = f"position {source.position!r}: {size(source.length)}"
+        log = _partition(source.item)
+        place = f"{log}, offset" if log else "position"
+        where = f"{place} {source.position!r}: {size(source.length)}"
     more = "" if source.length == len(source.data) else f" … (the first {size(len(source.data))})"
     return [["record", where], ["", f"{printable(source.data)}{more}"]]
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import random
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
@@ -20,7 +22,8 @@ _TEMPORARY = ".tmp-"
 _NO_LINKS = frozenset({errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV})
 _NO_RENAME = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
 _REMEMBERED = 10_000
-_ATTEMPTS = 20
+_ATTEMPTS = 40
+_PAUSE = 0.001  # seconds, for each attempt that failed
 
 _Identity = tuple[int, int]
 
@@ -182,7 +185,9 @@ class LocalStore:
             except FileNotFoundError:
                 if not attempts:
                     raise
-                # `discard` may take an empty folder away while we make the one below it, or before we use it: once more.
+                # `discard` may take an empty folder away while we make the one below it, or before we use it: once more, after
+                # a random pause, since two threads can get in each other's way in step for ever.
+                time.sleep(random.random() * _PAUSE * (_ATTEMPTS - 1 - attempts))
                 with suppress(FileNotFoundError, FileExistsError):
                     self._make_folders(folder)
 

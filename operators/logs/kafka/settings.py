@@ -120,7 +120,8 @@ class ClientSettings:
             reason = "no answer" if problem is None else problem.str()
             return LogUnavailable(log=self.place, doing=doing, reason=reason)
         needs = next((text for part, text in _ACCESS.items() if part in problem.name()), "")
-        return LogRefused(log=self.place, doing=doing, reason=problem.str(), needs=needs)
+        more = {"help": "correct the settings in config"} if problem.name() == "_INVALID_ARG" else {}
+        return LogRefused(log=self.place, doing=doing, reason=problem.str(), needs=needs, **more)
 
     def is_refusal(self, problem: Any) -> bool:
         """Return True for an error that does not pass by itself."""

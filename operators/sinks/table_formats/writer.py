@@ -224,6 +224,11 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
         for folder, part in parts:
             self.write_part((folder, number), with_values(part, folder, schema) if self.keeps_partition_columns else part)
 
+    def check_schema(self, schema: pa.Schema) -> None:
+        """Raise TypeNotWritable."""
+        for field in schema:
+            self.storable(field.name, field.type)
+
     def storable(self, name: str, kind: pa.DataType) -> pa.DataType | None:
         """Return the type as the table format stores it; None to leave the column out. Raises TypeNotWritable."""
         try:

@@ -67,7 +67,7 @@ def test_each_row_leads_to_its_message(port: str, tmp_path: Path) -> None:
         [item] = traced.items
         found[item.value["partition"], traced.source.position] = traced.source.data
         text = trace_text(traced)
-        assert "topic='events'" in text
+        assert f"events[{item.value['partition']}], offset {traced.source.position}" in text
         assert traced.source.data.decode() in text
     assert found == expected
     assert replay(str(tmp_path / "out"), locator=TRUSTED).rows == 20

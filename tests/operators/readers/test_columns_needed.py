@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from dagflow import DAG, Operator
-from dagflow.errors import ColumnNeeded, DagError, KeyRefused
+from dagflow.errors import ColumnNeeded, ColumnsRefused, DagError, KeyRefused
 from dagflow.model.graph.checks import check
 from dagflow.scan import Drift, TableSchema
 from operators import (
@@ -62,6 +62,25 @@ def test_folders_of_a_column_that_nobody_has(writer: Any) -> None:
         scan(writer("out", partition_columns=["contry"]), reader=ScanReader(CsvFormat(), **ASKED))
     assert (caught.value.column, caught.value.known) == ("contry", ("country", "price", "filename"))
     scan(writer("out", partition_columns=["country", "filename"]), reader=ScanReader(CsvFormat(), **ASKED))
+
+
+@attrs.frozen
+class Message:
+    country: str
+    key: bytes
+
+
+@pytest.mark.parametrize("writer", [CsvWriter, JsonLinesWriter])
+def test_columns_that_a_writer_has_no_form_for(writer: Any) -> None:
+    """They would fail in the first task, after Spark has started."""
+
+    def message(sale: Any) -> Message:
+        return Message("DE", b"")
+
+    with pytest.raises(ColumnsRefused, match=r"port .*writer\.input cannot take its records .*column 'key' .*binary"):
+        scan(Map(message), writer("out"), reader=ScanReader(CsvFormat(), **ASKED))
+    scan(Map(message), writer("out", partition_columns=["key"]), reader=ScanReader(CsvFormat(), **ASKED))
+    scan(Map(message), ParquetWriter("out"), reader=ScanReader(CsvFormat(), **ASKED))
 
 
 def test_columns_are_followed_through_what_lets_batches_pass() -> None:
