@@ -10,6 +10,7 @@ import attrs
 import pyarrow as pa
 
 from operators.extras.tables import plain_location, pyiceberg
+from operators.sinks.iceberg.landed import LandedCommits
 from operators.sinks.iceberg.types import iceberg_type
 from operators.sinks.table_formats.opened import moment
 from operators.sinks.table_formats.published import Published
@@ -161,7 +162,8 @@ class IcebergTable:
 
         The commit fails where other writers came first, instead of being put behind theirs: what they have done is looked at
         before it is tried again. `pyiceberg` copies all metadata a score of times in a commit, and the catalog applies the
-        commit to metadata that it loads itself. Both stay in this process, until the commit is done.
+        commit to metadata that it loads itself. Both stay in this process, until the commit is done. A commit that is in the
+        table counts as done, whatever the answer to it was (`landed`).
         """
         metadata = self.table.metadata
         needed = {metadata.current_snapshot_id, *expiring}
@@ -172,6 +174,8 @@ class IcebergTable:
             "metadata_log": self._outdated_metadata(),
         }
         self.table.metadata = metadata.model_copy(update=update)
+        if not isinstance(self.table.catalog, LandedCommits):
+            self.table.catalog = LandedCommits(self.table.catalog)
         return self.table
 
     def _outdated_metadata(self) -> list[Any]:
