@@ -3,5 +3,6 @@
 Read in this order:
 
 1. `tables`: the packages of table formats, and the catalogs of Iceberg tables.
-2. `errors`: a package that is missing.
+2. `unavailable`: catalogs that are busy, or do not answer.
+3. `errors`: a table that cannot be opened.
 """

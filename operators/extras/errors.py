@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+import re
+from typing import Any, ClassVar
 
 from dagflow.errors import InfrastructureError, error
+
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")  # libraries in Rust colour their errors
 
 
 @error(kw_only=True)
 class TableUnreachable(InfrastructureError):
-    """A table, or the catalog that has it, cannot be opened. `reason`: the first line of the package's message."""
+    """A table, or the catalog that has it, cannot be opened or written.
+
+    `reason`: the first line of the package's message; `doing`: `opened` or `written`.
+    """
 
     code: ClassVar[str] = "DF447"
     example = {"operator": "sales", "table": "shop.sales", "reason": "OperationalError: connection to server at 127.0.0.1 failed"}
@@ -20,9 +26,16 @@ class TableUnreachable(InfrastructureError):
     operator: str
     table: str
     reason: str
+    doing: str = "opened"
+
+    @classmethod
+    def of(cls, error: Exception, **fields: Any) -> TableUnreachable:
+        """Return the error for that of a package."""
+        reason = f"{type(error).__name__}: {_ANSI.sub('', str(error)).strip().partition(chr(10))[0]}"
+        return cls(reason=reason, **fields)
 
     def message(self) -> str:
         return (
-            f"{self.operator}: {self.table} cannot be opened: {self.reason}\n"
+            f"{self.operator}: {self.table} cannot be {self.doing}: {self.reason}\n"
             "  help: start the catalog or store, or correct its address and credentials; then launch again: the run resumes"
         )

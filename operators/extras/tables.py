@@ -5,16 +5,15 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dagflow.errors import DagflowError, PackageMissing
 from operators.extras.errors import TableUnreachable
+from operators.extras.unavailable import is_busy, limit_waits
 
 _ENDPOINTS = frozenset({"aws_endpoint_url", "aws_endpoint_url_s3", "aws_endpoint", "endpoint", "endpoint_url"})
-_ANSI = re.compile(r"\x1b\[[0-9;]*m")  # libraries in Rust colour their errors
 _S3 = {
     "s3.endpoint": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
     "client.region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
@@ -67,11 +66,12 @@ def opening(operator: str, table: str) -> Iterator[None]:
     """Raise TableUnreachable for the errors of a package that opens a table, and of the libraries that it uses."""
     try:
         yield
+    except TableUnreachable as error:
+        raise TableUnreachable(operator=operator, table=table, reason=error.reason) from error.__cause__
     except DagflowError:
         raise
     except Exception as error:
-        reason = f"{type(error).__name__}: {_ANSI.sub('', str(error)).strip().partition(chr(10))[0]}"
-        raise TableUnreachable(operator=operator, table=table, reason=reason) from error
+        raise TableUnreachable.of(error, operator=operator, table=table) from error
 
 
 def loaded_catalog(operator: str, properties: Mapping[str, str]) -> Any:
@@ -108,10 +108,11 @@ def _loaded(properties: tuple[tuple[str, str], ...], usual: tuple[tuple[str, str
         try:
             catalog = catalogs.load_catalog(name, **given)
             catalog.properties = {**dict(usual), **catalog.properties}  # those of `pyiceberg`'s own settings count
+            limit_waits(catalog)
             return catalog
         except Exception as error:
             # The first who load a catalog in a database create its tables, and several tasks may do so at once.
-            if not left or type(error).__module__.partition(".")[0] != "sqlalchemy":
+            if not left or not (is_busy(error) or type(error).__module__.partition(".")[0] == "sqlalchemy"):
                 raise
             time.sleep(_BETWEEN_LOADS)
     raise AssertionError("unreachable")

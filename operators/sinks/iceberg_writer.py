@@ -17,6 +17,7 @@ from dagflow.config import Secret
 from dagflow.errors.shown import without_secrets
 from dagflow.storage import OWN_FOLDER, join, local_path
 from operators.extras.tables import loaded_catalog, pyiceberg
+from operators.extras.unavailable import answering
 from operators.problems import all_problems
 from operators.sinks.iceberg.snapshots import SINK, WINDOW, IcebergTable
 from operators.sinks.iceberg.types import ICEBERG, iceberg_type
@@ -100,11 +101,10 @@ class IcebergWriter(TableFormatWriter[T], Generic[T]):
 
     def home(self) -> str:
         """Return the folder or URL below which the sink stages files and keeps its notes. Raises ValueError for none."""
-        place = (
-            self.staging
-            or self.catalog.get("warehouse")
-            or loaded_catalog("IcebergWriter", self.catalog).properties.get("warehouse", "")
-        )
+        place = self.staging or self.catalog.get("warehouse")
+        if not place:
+            with answering("IcebergWriter", self.path):
+                place = str(loaded_catalog("IcebergWriter", self.catalog).properties.get("warehouse", ""))
         if "/" not in place:
             raise ValueError(
                 f"the warehouse of the catalog is {place!r}, which is not a folder or URL: "
@@ -124,11 +124,17 @@ class IcebergWriter(TableFormatWriter[T], Generic[T]):
 
     def open_table(self) -> IcebergTable | None:
         """Open the newest snapshot; None if there is no table."""
-        return IcebergTable.of(loaded_catalog("IcebergWriter", self.catalog), self.path)
+        with answering("IcebergWriter", self.path):
+            return IcebergTable.of(loaded_catalog("IcebergWriter", self.catalog), self.path)
 
     def create_table(self, columns: pa.Schema) -> None:
         """Create the table without rows."""
         IcebergTable.create(loaded_catalog("IcebergWriter", self.catalog), self.path, columns, self.partition_columns)
+
+    def publish(self, window: StagedWindow) -> None:
+        """Commit the files of a window. Raises TableUnreachable, which is transient, while the catalog is not available."""
+        with answering(window.sink, self.path, "written"):
+            super().publish(window)
 
     def conflicts(self) -> tuple[type[Exception], ...]:
         """Return the errors of commits that came too late."""

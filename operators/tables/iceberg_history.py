@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from operators.extras.tables import loaded_catalog, plain_location, pyiceberg
+from operators.extras.unavailable import read
 from operators.tables.errors import (
     InputTableChanged,
     InputTableHistoryGone,
@@ -33,7 +34,7 @@ class IcebergHistory:
     @classmethod
     def open(cls, operator: str, name: str, catalog: Mapping[str, str]) -> IcebergHistory:
         """Open the newest snapshot. Raises InputTableUnsupported."""
-        history = cls(operator, name, catalog, loaded_catalog(operator, catalog).load_table(name))
+        history = cls(operator, name, catalog, read(lambda: loaded_catalog(operator, catalog).load_table(name)))
         history._check_columns()
         return history
 
@@ -52,7 +53,7 @@ class IcebergHistory:
         """Return True if the table has other metadata now, or is gone."""
         exceptions = pyiceberg(self.operator).exceptions
         try:
-            now = loaded_catalog(self.operator, self.catalog).load_table(self.name)
+            now = read(lambda: loaded_catalog(self.operator, self.catalog).load_table(self.name))
         except (exceptions.NoSuchTableError, exceptions.NoSuchNamespaceError):
             return True
         return bool(now.metadata_location != self.table.metadata_location)

@@ -8,6 +8,7 @@ import attrs
 
 from dagflow.config import Secret
 from operators.extras.tables import loaded_catalog, pyiceberg
+from operators.extras.unavailable import read
 from operators.problems import all_problems
 from operators.tables.iceberg_history import IcebergHistory
 from operators.tables.table_input import AbstractTableInput
@@ -72,7 +73,7 @@ class IcebergInput(AbstractTableInput):
         """Return the reason why there is no table; None if there is one. Raises PackageMissing."""
         exceptions = pyiceberg("IcebergInput").exceptions
         try:
-            loaded_catalog("IcebergInput", self.catalog).load_table(self.table)
+            read(lambda: loaded_catalog("IcebergInput", self.catalog).load_table(self.table))
         except (exceptions.NoSuchTableError, exceptions.NoSuchNamespaceError):
             return "the catalog has no such table"
         return None

@@ -10,6 +10,7 @@ import attrs
 import pyarrow as pa
 
 from operators.extras.tables import plain_location, pyiceberg
+from operators.extras.unavailable import read
 from operators.sinks.iceberg.landed import LandedCommits
 from operators.sinks.iceberg.types import iceberg_type
 from operators.sinks.table_formats.opened import moment
@@ -52,7 +53,7 @@ class IcebergTable:
         """Open the table; None if the catalog does not have it."""
         exceptions = pyiceberg("IcebergWriter").exceptions
         try:
-            return cls(catalog.load_table(name))
+            return cls(read(lambda: catalog.load_table(name)))
         except (exceptions.NoSuchTableError, exceptions.NoSuchNamespaceError):
             return None
 

@@ -29,6 +29,7 @@ class Fault(enum.Enum):
     """A fault that a request can meet."""
 
     BUSY = "503 instead of an answer; nothing is done"
+    SLOW = "it is done, and the answer takes longer than clients wait"
     THROTTLED = "429 instead of an answer; nothing is done"
     FAILED_AFTERWARDS = "it is done, and the answer is 503"
     LOST = "it is done, and the connection ends without an answer"
@@ -145,7 +146,7 @@ def _loaded(table: Any) -> Any:
 def serving(folder: Path) -> Iterator[RestCatalog]:
     """Serve a catalog whose tables lie below a folder."""
     kept = load_catalog(type="sql", uri=f"sqlite:///{folder}/rest.db", warehouse=f"file://{folder}/warehouse")
-    lock = threading.Lock()
+    lock, released = threading.Lock(), threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -178,7 +179,9 @@ def serving(folder: Path) -> Iterator[RestCatalog]:
                     each()
             if fault is Fault.FAILED_AFTERWARDS:
                 status, answer = _problem(503, "Busy", "try again later")
-            if fault is Fault.LOST:
+            if fault is Fault.SLOW:
+                released.wait(10)
+            if fault in (Fault.LOST, Fault.SLOW):
                 self.close_connection = True
                 return
             self._send(status, answer)
@@ -202,6 +205,7 @@ def serving(folder: Path) -> Iterator[RestCatalog]:
     try:
         yield catalog
     finally:
+        released.set()
         server.shutdown()
         thread.join()
         server.server_close()
