@@ -118,6 +118,18 @@ def _loaded(properties: tuple[tuple[str, str], ...], usual: tuple[tuple[str, str
     raise AssertionError("unreachable")
 
 
+def is_place(warehouse: str, properties: Mapping[str, str]) -> bool:
+    """Return False if a warehouse is only a name, which the server of its catalog knows. Such names may have slashes.
+
+    >>> is_place("s3://lake", {"type": "rest"}), is_place("prod/lake", {"type": "rest"}), is_place("data/lake", {"type": "sql"})
+    (True, False, True)
+    """
+    if "://" in warehouse or warehouse.startswith(("/", "file:")):
+        return True
+    is_rest = properties.get("type") == "rest" or properties.get("uri", "").startswith(("http://", "https://"))
+    return "/" in warehouse and not warehouse.startswith("arn:") and not is_rest
+
+
 def plain_location(location: str) -> str:
     """Return the path of a local file or folder, which an Iceberg table holds as it is, not encoded; other locations as they are.
 

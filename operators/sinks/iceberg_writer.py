@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Mapping
 from typing import Any, ClassVar, Generic
 from urllib.parse import quote
 
@@ -16,7 +17,7 @@ from dagflow import SinkLaunch, StagedWindow
 from dagflow.config import Secret
 from dagflow.errors.shown import without_secrets
 from dagflow.storage import OWN_FOLDER, join, local_path
-from operators.extras.tables import loaded_catalog, pyiceberg
+from operators.extras.tables import is_place, loaded_catalog, pyiceberg
 from operators.extras.unavailable import answering
 from operators.problems import all_problems
 from operators.sinks.iceberg.snapshots import SINK, WINDOW, IcebergTable
@@ -101,11 +102,14 @@ class IcebergWriter(TableFormatWriter[T], Generic[T]):
 
     def home(self) -> str:
         """Return the folder or URL below which the sink stages files and keeps its notes. Raises ValueError for none."""
-        place = self.staging or self.catalog.get("warehouse")
-        if not place:
+        if self.staging is not None and "/" in self.staging:
+            return join(self.staging, quote(self.path, safe=""))
+        properties: Mapping[str, str] = self.catalog
+        if not properties.get("warehouse"):
             with answering("IcebergWriter", self.path):
-                place = str(loaded_catalog("IcebergWriter", self.catalog).properties.get("warehouse", ""))
-        if "/" not in place:
+                properties = loaded_catalog("IcebergWriter", self.catalog).properties
+        place = self.staging or properties.get("warehouse", "")
+        if not is_place(place, properties):
             raise ValueError(
                 f"the warehouse of the catalog is {place!r}, which is not a folder or URL: "
                 "set staging to one in the file system of the table"

@@ -10,7 +10,7 @@ import attrs
 import pyarrow as pa
 
 from operators.extras.tables import plain_location, pyiceberg
-from operators.extras.unavailable import read
+from operators.extras.unavailable import is_unavailable, read
 from operators.sinks.iceberg.landed import LandedCommits
 from operators.sinks.iceberg.types import iceberg_type
 from operators.sinks.table_formats.opened import moment
@@ -59,12 +59,16 @@ class IcebergTable:
 
     @staticmethod
     def create(catalog: Any, name: str, columns: pa.Schema, partition_columns: Sequence[str]) -> None:
-        """Create a table without rows, and its namespace if there is none. Raises TableAlreadyExistsError."""
-        namespace = name.rpartition(".")[0]
+        """Create a table without rows, and its namespaces if there are none. Raises TableAlreadyExistsError."""
+        namespace, _, own = name.rpartition(".")
         if namespace:
-            catalog.create_namespace_if_not_exists(namespace)
+            _create_namespace(catalog, namespace)
+        # an SQL catalog has namespaces within others, but refuses them here if they are not in one piece
+        is_flat = isinstance(catalog, pyiceberg("IcebergWriter").catalog.MetastoreCatalog)
         with (
-            catalog.create_table_transaction(name, columns, properties=PROPERTIES) as transaction,
+            catalog.create_table_transaction(
+                (namespace, own) if is_flat else name, columns, properties=PROPERTIES
+            ) as transaction,
             transaction.update_spec() as spec,
         ):
             for column in partition_columns:
@@ -191,8 +195,8 @@ class IcebergTable:
 
         `keep`: None for as many as the table's property says, 0 for all. Tags keep their snapshots, and other branches theirs
         with all that these build on. The files that only expired snapshots have stay where they are. If other writers commit or
-        expire at the same time, the next window does it. The window is in the table: if the catalog refuses, there is a warning,
-        and this process expires no more snapshots of the table.
+        expire at the same time, or the catalog is not available, the next window does it. The window is in the table: if the
+        catalog refuses, there is a warning, and this process expires no more snapshots of the table.
         """
         metadata = self.table.metadata
         oldest = self._expiring(_number(metadata.properties, KEEP_SNAPSHOTS) if keep is None else keep)
@@ -204,6 +208,8 @@ class IcebergTable:
             self.table.metadata = metadata
         except Exception as error:  # noqa: BLE001  # catalogs have errors of their own
             self.table.metadata = metadata
+            if is_unavailable(error):
+                return
             _NOT_EXPIRED.add(self.id)
             text = "snapshots of %s could not be expired, so their list grows until the next launch: %s: %s"
             _LOGGER.warning(text, ".".join(self.table.name()), type(error).__name__, error)
@@ -265,6 +271,20 @@ class IcebergTable:
 
     def _snapshot(self, number: int) -> Any:
         return self.table.snapshot_by_id(number)
+
+
+def _create_namespace(catalog: Any, name: str) -> None:
+    """Create a namespace if there is none, and those that it lies in. Rights to create one are needed only then."""
+    exceptions, parent = pyiceberg("IcebergWriter").exceptions, name.rpartition(".")[0]
+    if catalog.namespace_exists(name):
+        return
+    try:
+        catalog.create_namespace_if_not_exists(name)
+    except (exceptions.NoSuchNamespaceError, exceptions.RESTError):
+        if not parent or catalog.namespace_exists(parent):
+            raise
+        _create_namespace(catalog, parent)
+        catalog.create_namespace_if_not_exists(name)
 
 
 def _may_build_on(oldest: Any, note: Published) -> bool:

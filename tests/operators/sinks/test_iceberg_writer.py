@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import shutil
 import sys
 import types
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from operators.sinks.table_formats.errors import (
     TableSchemaDiffers,
 )
 from operators.sinks.tables.errors import ForeignChange
+from tests.operators.sinks.iceberg.rest import serving
 from tests.operators.sinks.tables import staged_window
 
 pytestmark = pytest.mark.full  # each commit takes a tenth of a second
@@ -48,11 +50,20 @@ class Row:
 
 
 @pytest.fixture
-def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
-    """Make a sink with a catalog in a file."""
+def make(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+    """Make a sink with a catalog in a file, or with one on a server."""
     monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")  # its own planner is another package
-    catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/warehouse"}
-    return lambda *arguments, **options: IcebergWriter("shop.rows", catalog, *arguments, **options)
+    staging = {}
+    with contextlib.ExitStack() as stack:
+        if getattr(request, "param", "sql") == "rest":
+            catalog, staging = stack.enter_context(serving(tmp_path)).properties, {"staging": f"{tmp_path}/staging"}
+        else:
+            catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/warehouse"}
+        yield lambda *arguments, **options: IcebergWriter("shop.rows", catalog, *arguments, **{**staging, **options})
+
+
+both_catalogs = pytest.mark.parametrize("make", ["sql", "rest"], indirect=True)
+"""For tests in which the catalog does the work, or refuses it."""
 
 
 def batch(**columns: Any) -> pa.RecordBatch:
@@ -106,6 +117,7 @@ def test_partition_values_that_names_of_folders_encode(make: Make) -> None:
     assert rows(sink) == [("a b", 1), ("å/%:=", 2)]
 
 
+@both_catalogs
 def test_a_window_is_one_commit_that_names_it(make: Make) -> None:
     sink = make(max_file_rows=1)
     publish(sink, 0, batch(n=[1, 2, 3]))
@@ -117,6 +129,7 @@ def test_a_window_is_one_commit_that_names_it(make: Make) -> None:
     assert len(list(table.scan().plan_files())) == 4
 
 
+@both_catalogs
 def test_publishing_again_changes_nothing(make: Make) -> None:
     sink = make()
     window = publish(sink, 0, batch(n=[1]), run=False)
@@ -135,6 +148,7 @@ def test_empty_windows_before_the_first_rows(make: Make) -> None:
     assert rows(sink) == [(1,)]
 
 
+@both_catalogs
 def test_only_so_many_snapshots_are_kept(make: Make) -> None:
     sink = make(keep_snapshots=3)
     publish(sink, 0, batch(n=[0]))
@@ -147,6 +161,7 @@ def test_only_so_many_snapshots_are_kept(make: Make) -> None:
     assert rows(sink) == [(n,) for n in range(7)]
 
 
+@both_catalogs
 def test_snapshots_that_others_expire_at_the_same_time(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     sink = make(keep_snapshots=2)
     for number in range(2):
@@ -165,6 +180,7 @@ def test_snapshots_that_others_expire_at_the_same_time(make: Make, monkeypatch: 
     assert rows(sink) == [(n,) for n in range(5)]
 
 
+@both_catalogs
 def test_a_commit_copies_no_history(make: Make) -> None:
     """pyiceberg copies all metadata many times in a commit; what is left out stays in the table."""
     sink = make()
@@ -234,6 +250,7 @@ def test_types_that_iceberg_does_not_have_are_named(make: Make) -> None:
         publish(make(), 0, pa.RecordBatch.from_arrays([pa.nulls(1, pa.duration("s"))], ["x"]))
 
 
+@both_catalogs
 def test_new_columns_are_refused_or_added_and_types_promoted(make: Make) -> None:
     sink = make()
     narrow = pa.RecordBatch.from_arrays([pa.array([1], pa.int32()), pa.array([0.5], pa.float32())], ["n", "f"])
@@ -263,6 +280,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, write: Callable[[], object], time
     monkeypatch.setattr(IcebergWriter, "commit", late)
 
 
+@both_catalogs
 @pytest.mark.parametrize("mode", ["append", "upsert"])
 def test_rows_of_other_writers_stay(mode: str, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     sink = make(mode, keys=["n"] if mode == "upsert" else [])
@@ -272,6 +290,7 @@ def test_rows_of_other_writers_stay(mode: str, make: Make, monkeypatch: pytest.M
     assert rows(sink) == [(1,), (2,), (9,), (9,)]
 
 
+@both_catalogs
 def test_columns_of_another_writer_are_seen(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     sink = make()
     publish(sink, 0, batch(n=[1]))
@@ -285,6 +304,7 @@ def test_columns_of_another_writer_are_seen(make: Make, monkeypatch: pytest.Monk
     assert rows(sink) == [(1, None), (2, None)]
 
 
+@both_catalogs
 def test_a_second_launch_that_publishes_the_same_window_adds_nothing(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     sink = make()
     publish(sink, 0, batch(n=[1]))
@@ -306,6 +326,7 @@ def test_replace_refuses_to_remove_what_others_have_written(make: Make) -> None:
     assert rows(sink) == [(2,)]
 
 
+@both_catalogs
 def test_a_table_that_was_dropped_or_recreated_is_named(make: Make, tmp_path: Path) -> None:
     sink = make()
     publish(sink, 0, batch(n=[1]))
@@ -326,6 +347,7 @@ def test_a_catalog_whose_file_was_made_anew_is_opened_anew(make: Make, tmp_path:
     assert rows(make()) == [(3,)]
 
 
+@both_catalogs
 def test_a_table_that_was_rolled_back_is_named_until_it_is_restored(make: Make) -> None:
     sink = make()
     publish(sink, 0, batch(n=[1]))
@@ -417,7 +439,10 @@ def test_what_is_wrong_with_properties(make: Make) -> None:
         IcebergWriter("rows").check()
     with pytest.raises(ValueError, match="the warehouse of the catalog is 'main', which is not a folder or URL: set staging"):
         IcebergWriter("shop.rows", {"type": "sql", "warehouse": "main"}).home()
-    assert IcebergWriter("shop.rows", staging="s3://bucket/staged").home() == "s3://bucket/staged/shop.rows"
+    rest = {"type": "rest", "uri": "https://catalog", "warehouse": "prod/lake"}
+    with pytest.raises(ValueError, match="catalog is 'prod/lake', which is not a folder or URL: set staging"):
+        IcebergWriter("shop.rows", rest).home()
+    assert IcebergWriter("shop.rows", rest, staging="s3://bucket/staged").home() == "s3://bucket/staged/shop.rows"
 
 
 def test_a_missing_package_is_named_with_its_extra(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:

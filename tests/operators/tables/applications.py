@@ -65,8 +65,16 @@ def delta(folder: Path, **options: Any) -> DeltaInput:
     return DeltaInput(str(folder / "table"), **options)
 
 
+ON_SERVERS: dict[Path, dict[str, str]] = {}
+"""The properties of the catalogs that servers have, by the folder of the test."""
+
+
 def catalog_in(folder: Path) -> dict[str, str]:
-    return {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}/warehouse"}
+    return ON_SERVERS.get(folder) or {
+        "type": "sql",
+        "uri": f"sqlite:///{folder}/catalog.db",
+        "warehouse": f"file://{folder}/warehouse",
+    }
 
 
 def iceberg(folder: Path, **options: Any) -> IcebergInput:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,9 @@ from operators.tables.errors import (
     InputTableRolledBack,
     InputTableUnsupported,
 )
+from tests.operators.sinks.iceberg.rest import serving
 from tests.operators.tables.applications import (
+    ON_SERVERS,
     catalog_in,
     copied,
     files_in,
@@ -57,6 +60,15 @@ NAME = "shop.numbers"
 class Sale:
     country: str | None
     n: int
+
+
+@pytest.fixture(params=["sql", "rest"])
+def both_catalogs(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The catalog of the test is one in a file, then one on a server. For tests in which the catalog counts."""
+    with contextlib.ExitStack() as stack:
+        if request.param == "rest":
+            monkeypatch.setitem(ON_SERVERS, tmp_path, stack.enter_context(serving(tmp_path)).properties)
+        yield
 
 
 def catalog(folder: Path) -> Catalog:
@@ -105,6 +117,7 @@ def rewritten(folder: Path) -> None:
 # What is read
 
 
+@pytest.mark.usefixtures("both_catalogs")
 def test_the_rows_of_the_newest_snapshot_then_those_that_are_appended(tmp_path: Path) -> None:
     created(tmp_path)
     read_on(iceberg(tmp_path), tmp_path)
@@ -144,6 +157,7 @@ def test_from_a_snapshot(tmp_path: Path) -> None:
     assert "it has no such snapshot" in refusal(tmp_path / "other", InputTableHistoryGone, iceberg(tmp_path, from_snapshot=7))
 
 
+@pytest.mark.usefixtures("both_catalogs")
 def test_merged_manifests_name_each_file_once(tmp_path: Path) -> None:
     """A merged manifest has the files of earlier snapshots beside the new ones."""
     created(tmp_path, properties={"commit.manifest-merge.enabled": "true", "commit.manifest.min-count-to-merge": "2"})
@@ -189,6 +203,7 @@ def test_folders_of_a_partition_by_a_function_are_not_columns(tmp_path: Path) ->
     assert copied(tmp_path).to_pydict() == {"n": [1]}
 
 
+@pytest.mark.usefixtures("both_catalogs")
 def test_a_continuous_run_waits_for_the_table_and_for_snapshots(tmp_path: Path) -> None:
     catalog(tmp_path)
     clock, counts = FakeClock(), []
@@ -229,6 +244,7 @@ def test_a_snapshot_that_changes_rows_is_refused_and_the_run_resumes_when_it_is_
     assert numbers(tmp_path) == [1, 2, 3, 5]
 
 
+@pytest.mark.usefixtures("both_catalogs")
 def test_a_table_that_was_rolled_back_is_refused(tmp_path: Path) -> None:
     created(tmp_path)
     first = append(tmp_path, 1)
@@ -288,6 +304,7 @@ def test_a_first_snapshot_that_expired_before_it_was_read_is_missed(tmp_path: Pa
         next(waiting)
 
 
+@pytest.mark.usefixtures("both_catalogs")
 def test_a_table_that_was_dropped_or_created_again_is_refused(tmp_path: Path) -> None:
     created(tmp_path)
     append(tmp_path, 1)

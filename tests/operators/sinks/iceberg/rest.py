@@ -30,6 +30,7 @@ class Fault(enum.Enum):
 
     BUSY = "503 instead of an answer; nothing is done"
     SLOW = "it is done, and the answer takes longer than clients wait"
+    FORBIDDEN = "403 instead of an answer; nothing is done"
     THROTTLED = "429 instead of an answer; nothing is done"
     FAILED_AFTERWARDS = "it is done, and the answer is 503"
     LOST = "it is done, and the connection ends without an answer"
@@ -37,7 +38,7 @@ class Fault(enum.Enum):
     OVERTAKEN = "the answer is 409, and it is done after the next request"
 
 
-_STATUS = {Fault.BUSY: 503, Fault.THROTTLED: 429, Fault.FAILED_AFTERWARDS: 503}
+_STATUS = {Fault.BUSY: 503, Fault.FORBIDDEN: 403, Fault.THROTTLED: 429, Fault.FAILED_AFTERWARDS: 503}
 _OF_ERRORS = {NoSuchTableError: 404, NoSuchNamespaceError: 404, TableAlreadyExistsError: 409, CommitFailedException: 409}
 
 
@@ -126,8 +127,9 @@ class RestCatalog:
             raise TableAlreadyExistsError(f"table {identifier} already exists")
         request = CreateTableRequest.model_validate({"location": None, **body})
         create = self.kept._create_staged_table if request.stage_create else self.kept.create_table
+        *namespace, name = identifier
         given = (request.location, request.partition_spec, request.write_order, request.properties)
-        return _loaded(create(identifier, request.table_schema, *given))
+        return _loaded(create((".".join(namespace), name), request.table_schema, *given))
 
 
 def _parts(name: str) -> tuple[str, ...]:
@@ -169,8 +171,8 @@ def serving(folder: Path) -> Iterator[RestCatalog]:
                 if fault is Fault.OVERTAKEN:
                     catalog.late.append(call)
                     status, answer = _problem(409, "CommitFailedException", "another request is at work")
-                elif fault in (Fault.BUSY, Fault.THROTTLED):
-                    status, answer = _problem(_STATUS[fault], "Busy", "try again later")
+                elif fault in (Fault.BUSY, Fault.THROTTLED, Fault.FORBIDDEN):
+                    status, answer = _problem(_STATUS[fault], fault.name, "try again later")
                 else:
                     status, answer = call()
                 if fault is Fault.TWICE:

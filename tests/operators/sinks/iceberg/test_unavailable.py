@@ -143,7 +143,7 @@ def test_a_catalog_that_stays_busy_ends_the_launch_and_the_next_one_resumes(rest
     writer = writer_of(rest)
     write(rest, writer, 0)
     rest.schedule = failing(Fault.BUSY, COMMIT, 3)
-    with pytest.raises(WindowHeldUp, match=r"shop\.rows cannot be written: ServiceUnavailableError: Busy: try again later"):
+    with pytest.raises(WindowHeldUp, match=r"shop\.rows cannot be written: ServiceUnavailableError: BUSY: try again later"):
         write(rest, writer, 1)
     rest.schedule = failing(Fault.LOST, LOAD, 1)
     with pytest.raises(TableUnreachable, match=r"sink: shop\.rows cannot be opened: ConnectionError"):
