@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from dagflow.errors import DagflowError
 from dagflow.storage import is_transient
 from operators.extras.errors import TableUnreachable
+from operators.extras.stores import is_store_busy
 
 T = TypeVar("T")
 
@@ -44,7 +45,7 @@ def is_busy(error: BaseException) -> bool:
 
 
 def is_unavailable(error: BaseException) -> bool:
-    """Return True if a catalog is busy, does not answer, or failed in a way that may not last.
+    """Return True if a catalog, or the store of its tables, is busy, does not answer, or failed in a way that may not last.
 
     >>> is_unavailable(TimeoutError()), is_unavailable(ValueError())
     (True, False)
@@ -56,7 +57,7 @@ def is_unavailable(error: BaseException) -> bool:
         return bool(names["requests.exceptions"] & _OF_REQUESTS) and "SSLError" not in names["requests.exceptions"]
     if "sqlalchemy.exc" in names:
         return is_busy(error) or "TimeoutError" in names["sqlalchemy.exc"] or _is_lost(error)
-    return is_busy(error) or is_transient(error)
+    return is_busy(error) or is_transient(error) or is_store_busy(error)
 
 
 def _is_locked(error: Any) -> bool:

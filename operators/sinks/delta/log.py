@@ -226,7 +226,7 @@ class DeltaLog:
 
     def _checkpoint(self) -> None:
         """Write a checkpoint, and remove what the log need not keep, as `deltalake` does behind its own commits."""
-        table = deltalake("DeltaWriter").DeltaTable(self.path, storage_options=dict(self.storage_options) or None)
+        table = deltalake("DeltaWriter").DeltaTable(self.path, storage_options=delta_options(self.path, self.storage_options))
         table.create_checkpoint()
         if table.metadata().configuration.get("delta.enableExpiredLogCleanup", "true").lower() != "false":
             table.cleanup_metadata()

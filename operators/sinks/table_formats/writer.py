@@ -16,6 +16,7 @@ from dagflow import InputPort, OperatorContext, Sink, SinkLaunch, StagedWindow
 from dagflow.arrow_types import type_named
 from dagflow.config import one_of
 from dagflow.storage import OWN_FOLDER, absolute, file_system, is_local, join, local_path, open_store, probe
+from operators.extras.stores import patiently
 from operators.extras.tables import opening
 from operators.names import one_or_more
 from operators.problems import all_problems
@@ -248,11 +249,10 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
         if arriving not in task.columns:
             kinds = {field.name: self.storable(field.name, field.type) for field in arriving}
             if task.attempt is None:
-                folder = self._own(self._context.application, self._context.name)
-                task.attempt, task.table = (
-                    AttemptFolder(join(folder, "staged"), self._context.window),
-                    self._known_columns(folder),
-                )
+                with patiently(self.path, "looking up the columns of the table", in_task=True):
+                    folder = self._own(self._context.application, self._context.name)
+                    table = self._known_columns(folder)
+                task.attempt, task.table = AttemptFolder(join(folder, "staged"), self._context.window), table
             for name in self.partition_columns:  # a column of nulls only names folders, too
                 if name in kinds and kinds[name] is None:
                     is_known = task.table is not None and name in task.table.names
@@ -297,7 +297,8 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
         """Return the descriptions of the files that the task has written."""
         if self._task.attempt is None:
             return None
-        self._task.attempt.sync()
+        with patiently(self.path, "writing the files of the table", in_task=True):
+            self._task.attempt.sync()
         staged = [
             StagedRows(
                 path=file.path,
@@ -329,14 +330,22 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
 
     def is_published(self, window: StagedWindow) -> bool:
         """Return True if the table has the window: one read of the newest note or, after a crash, of the table."""
-        note = self._notes(window).newest()
-        if note is not None and note.window >= window.number:
-            return True
-        table = self.open_table()
-        return table is not None and table.window(window_key(window)) >= window.number
+        with patiently(self.path, "looking for a window in the table"):
+            note = self._notes(window).newest()
+            if note is not None and note.window >= window.number:
+                return True
+            table = self.open_table()
+            return table is not None and table.window(window_key(window)) >= window.number
 
     def publish(self, window: StagedWindow) -> None:
-        """Commit the files of a window, and note what the table is then."""
+        """Commit the files of a window, and note what the table is then.
+
+        Raises StorageBusy if the object store is busy. The next call finds what this one has done.
+        """
+        with patiently(self.path, "publishing a window"):
+            self._publish(window)
+
+    def _publish(self, window: StagedWindow) -> None:
         files, notes, table = staged_rows(window), self._notes(window), self.open_table()
         note = notes.newest()
         self._check(window, note, table)
@@ -365,8 +374,9 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
 
     def sweep(self, window: StagedWindow) -> None:
         """Remove what attempts have staged for this window and earlier ones."""
-        sweep_staged(join(self._own(window.application, window.sink), "staged"), window.number)
-        self._notes(window).forget(window.number)
+        with patiently(self.path, "removing what has been staged before"):
+            sweep_staged(join(self._own(window.application, window.sink), "staged"), window.number)
+            self._notes(window).forget(window.number)
 
     def _own(self, application: str, sink: str) -> str:
         return own_folder(self.home(), application, sink)
