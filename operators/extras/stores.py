@@ -10,9 +10,8 @@ import contextlib
 import re
 from collections.abc import Iterator
 
-from dagflow.errors import DagflowError
+from dagflow.errors import DagflowError, StorageBusy
 from dagflow.storage import is_transient
-from dagflow.storage.errors import StorageBusy
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")  # libraries in Rust colour their errors
 _BUSY = re.compile(

@@ -108,6 +108,26 @@ class AttemptFolder:
             file_system(self.folder).sync_folder(self.folder)
 
 
+@attrs.define
+class TaskState:
+    """The state of a task in a window.
+
+    Attributes:
+        attempt: the files that it has staged; None before the first rows.
+        table: the columns of the table, as far as the task knows them.
+        columns: by the schema of arriving batches, the columns in which they are written.
+    """
+
+    attempt: AttemptFolder | None = None
+    table: pa.Schema | None = None
+    columns: dict[pa.Schema, pa.Schema] = attrs.field(factory=dict)
+
+    def begin(self) -> None:
+        """Forget the attempt before."""
+        self.attempt = self.table = None
+        self.columns.clear()
+
+
 def move_into_table(table: str, files: Iterable[tuple[str, str, int]], *, sink: str, window: int) -> None:
     """Give staged files `(path, name, size)` their names in the table, as often as needed. Raises StagedFileGone."""
     system = file_system(table)

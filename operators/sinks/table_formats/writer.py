@@ -39,6 +39,7 @@ from operators.sinks.table_formats.rows import StagedRows, partition_values, rea
 from operators.sinks.table_formats.staged_files import (
     AttemptFolder,
     StagedParquet,
+    TaskState,
     applications_of,
     check_staged,
     move_into_table,
@@ -59,25 +60,6 @@ EVOLVE = "on_schema_change='evolve' adds new columns to the table; cast others b
 def _place(path: Any) -> str:
     text = str(path)
     return absolute(text) if text and is_local(text) else text  # tasks may run in another folder
-
-
-@attrs.define
-class _Task:
-    """The state of a task in a window.
-
-    Attributes:
-        attempt: the files that it has staged; None before the first rows.
-        table: the columns of the table, as far as the task knows them.
-        columns: by the schema of arriving batches, the columns in which they are written.
-    """
-
-    attempt: AttemptFolder | None = None
-    table: pa.Schema | None = None
-    columns: dict[pa.Schema, pa.Schema] = attrs.field(factory=dict)
-
-    def begin(self) -> None:
-        self.attempt = self.table = None
-        self.columns.clear()
 
 
 @attrs.define
@@ -193,7 +175,7 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
     def setup(self, context: OperatorContext) -> None:
         """Make the set of open files."""
         super().setup(context)
-        self._task = _Task()
+        self._task = TaskState()
 
     def begin_window(self, window: int) -> None:
         """Begin an attempt."""
