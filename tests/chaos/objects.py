@@ -62,6 +62,9 @@ class RemoteLaunch(Launch):
 class RemoteSeries(Series):
     """Kills on one output in a bucket. In some series, requests also fail, and listings are some writes old."""
 
+    requests_of_a_start = 80
+    requests_of_a_window = 15
+
     def __init__(
         self, bucket: Bucket, application: Application, place: Place, rng: random.Random, number: int, figures: Figures
     ) -> None:
@@ -84,8 +87,9 @@ class RemoteSeries(Series):
         rng = self._rng
         if not launch.victims and rng.random() < 0.15:
             return launch.lasts(rng.uniform(0, self._place.seconds))
-        of_windows = 15 * self._application.windows / left
-        return launch.reaches(int(rng.uniform(0, (0 if launch.victims else 80) + of_windows)), rng.random())
+        of_windows = self.requests_of_a_window * self._application.windows / left
+        start = 0 if launch.victims else self.requests_of_a_start
+        return launch.reaches(int(rng.uniform(0, start + of_windows)), rng.random())
 
     def _urls(self) -> list[str]:
         return [self._bucket.url("/".join(filter(None, (self.output.name, sink.folder)))) for sink in self._application.sinks]
@@ -97,6 +101,7 @@ class RemoteSeries(Series):
         for folder in self._copies():
             if (folder / "_dagflow" / "ledger").exists():
                 yield from (f"{folder.name}: {problem}" for problem in Ledger.open(str(folder)).verify().problems)
+        yield from self._application.wrong(self.output, False)
 
     def _check(self) -> None:
         self._bucket.proxy.schedule, self._bucket.proxy.lag = lambda request: None, None
@@ -110,6 +115,8 @@ class RemoteSeries(Series):
                 self._fail(f"in {folder.name}:", *wrong)
         if f"{self.output.name}/".encode() in self._bucket.uploads():
             self._fail("uploads are left unfinished")
+        if wrong := list(self._application.wrong(self.output, True)):
+            self._fail(*wrong)
         self._figures.outputs += 1
 
     def _copies(self) -> list[Path]:

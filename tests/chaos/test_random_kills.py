@@ -5,7 +5,6 @@ The short form has a fixed seed. The long form, which `make chaos` runs, draws o
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -27,15 +26,6 @@ from tests.storage.s3.conftest import Bucket
 pytestmark = [pytest.mark.chaos, pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")]
 SPARK = [pytest.mark.spark]
 CLUSTER = [pytest.mark.spark, pytest.mark.cluster]
-
-
-FIXED_SEED = "97cb2753"
-
-
-@pytest.fixture
-def seed(request: pytest.FixtureRequest) -> str:
-    is_long = request.node.get_closest_marker("nightly") is not None
-    return os.environ.get(SEED) or (os.urandom(4).hex() if is_long else FIXED_SEED)
 
 
 @pytest.fixture

@@ -1,0 +1,172 @@
+"""An application that writes a Delta table, an Iceberg table and files on S3, and the judge of what stands there.
+
+The judge reads the tables with `deltalake` and `pyiceberg`, and asks the server itself: the proxy is a part of this process, and
+these packages keep Python from running during some of their requests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from tests.chaos import oracle
+from tests.chaos.cases import OUTPUT, Application, Sink
+from tests.chaos.objects import RemoteSeries
+from tests.storage.s3.conftest import Bucket
+
+ROWS = 24
+"""The rows of a file: of two blocks, which make a window."""
+
+
+def tables(bucket: Bucket, folder: Path, files: int = 12, mode: str = "append") -> Application:
+    """Return the application, whose input is in the bucket."""
+    size = 0
+    for number in range(files):
+        ids = range(number * ROWS, (number + 1) * ROWS)
+        data = "id,text\n" + "".join(f"{each},{'x' * (each % 7)}\n" for each in ids)
+        bucket.put(f"in/{number:02d}.csv", data.encode())
+        size = max(size, len(data))
+    expected = Counter(range(files * ROWS))
+    catalog = f"sqlite:///{folder}/{OUTPUT}.db"
+    names = {"input": bucket.url("in"), "output": bucket.url(OUTPUT), "tables": bucket.url(f"{OUTPUT}-tables")}
+    settings = {**names, "catalog": catalog, "mode": mode, "block_size": str(size // 2 + 1)}
+
+    def wrong(output: Path, is_last: bool) -> Iterator[str]:
+        judge = Judge(bucket, output.name, catalog.replace(OUTPUT, output.name))
+        return judge.wrong_at_the_end(expected, mode) if is_last else judge.wrong_meanwhile(expected)
+
+    sinks = (Sink(ids_of_lines, expected),)
+    return Application("tabled", folder, settings, sinks, files, Path(__file__).parent / "tabled", wrong=wrong)
+
+
+class TablesSeries(RemoteSeries):
+    """Kills of launches whose windows take more requests: sinks of tables look, stage, move, commit, note and sweep."""
+
+    requests_of_a_start = 120
+    requests_of_a_window = 120
+
+
+def ids_of_lines(output: Path) -> Counter[int]:
+    """Return the ids in the visible files."""
+    paths = (output / name for name in oracle.visible(output))
+    return Counter(json.loads(line)["id"] for path in paths for line in path.read_text().splitlines())
+
+
+Windows = dict[int, Counter[int]]
+"""The ids that each window has brought to a table."""
+
+
+@attrs.frozen
+class Judge:
+    """Reads the tables of one series of launches."""
+
+    bucket: Bucket
+    output: str
+    catalog: str
+
+    @property
+    def endpoint(self) -> str:
+        """The endpoint of the server itself."""
+        return f"http://{self.bucket.proxy.server}"
+
+    @property
+    def folder(self) -> str:
+        """The prefix of the keys of all tables."""
+        return f"{self.output}-tables"
+
+    def delta(self) -> Any:
+        """Open the Delta table; None if there is none."""
+        import deltalake
+
+        options = {"AWS_ENDPOINT_URL": self.endpoint, "AWS_ALLOW_HTTP": "true"}
+        url = self.bucket.url(f"{self.folder}/delta")
+        with contextlib.suppress(deltalake.exceptions.TableNotFoundError):
+            return deltalake.DeltaTable(url, storage_options=options)
+        return None
+
+    def iceberg(self) -> Any:
+        """Open the Iceberg table; None if there is none."""
+        from pyiceberg.catalog.sql import SqlCatalog
+        from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+
+        if not Path(self.catalog.removeprefix("sqlite:///")).exists():
+            return None
+        properties = {"s3.endpoint": self.endpoint, "s3.region": "us-east-1"}
+        catalog = SqlCatalog("default", uri=self.catalog, warehouse=self.bucket.url(f"{self.folder}/iceberg"), **properties)
+        try:
+            with contextlib.suppress(NoSuchTableError, NoSuchNamespaceError):
+                return catalog.load_table("shop.rows")
+            return None
+        finally:
+            catalog.engine.dispose()
+
+    def windows_of_delta(self) -> Windows:
+        """Return the ids by windows. Raises AssertionError where a window is there twice."""
+        windows: Windows = {}
+        table = self.delta()
+        before: Counter[int] = Counter()
+        for commit in [] if table is None else sorted(table.history(), key=lambda commit: commit["version"]):
+            table.load_as_version(commit["version"])
+            before = _add(windows, commit.get("dagflow.window"), _ids(table.to_pyarrow_table()), before)
+        return windows
+
+    def windows_of_iceberg(self) -> Windows:
+        """Do the same for the Iceberg table."""
+        windows: Windows = {}
+        table = self.iceberg()
+        before: Counter[int] = Counter()
+        for snapshot in [] if table is None else table.snapshots():
+            rows = _ids(table.scan(snapshot_id=snapshot.snapshot_id).to_arrow())
+            before = _add(windows, snapshot.summary.additional_properties.get("dagflow.window"), rows, before)
+        return windows
+
+    def wrong_meanwhile(self, expected: Counter[int]) -> Iterator[str]:
+        """Yield the promises that are broken after any launch: tables have whole windows, and no row twice."""
+        for name, table in (("delta", self.delta()), ("iceberg", self.iceberg())):
+            if table is None:
+                continue
+            if foreign := _ids(table.to_pyarrow_table() if name == "delta" else table.scan().to_arrow()) - expected:
+                yield f"{name} has too many: {oracle.difference(foreign, Counter())}"
+
+    def wrong_at_the_end(self, expected: Counter[int], mode: str = "append") -> Iterator[str]:
+        """Yield the promises that are broken after the last launch."""
+        found = {"delta": self.windows_of_delta(), "iceberg": self.windows_of_iceberg()}
+        for name, windows in found.items():
+            if (ids := sum(windows.values(), Counter())) != expected:
+                yield f"{name}: {oracle.difference(ids, expected)}"
+        if found["delta"] != found["iceberg"]:
+            yield f"the tables have other windows: {found}"
+        keys = self.bucket.keys(f"{self.folder}/")
+        if staged := [key for key in keys if "/staged/" in key]:
+            yield f"left over: {staged}"
+        if (uploads := self.bucket.uploads().decode()).count(f"{self.folder}/") and "/staged/" in uploads:
+            yield f"uploads of staged files are left unfinished: {uploads}"
+        if mode == "append":  # the packages write the files of an upsert: those of commits that came too late stay
+            named = {uri.partition(f"{self.bucket.name}/")[2] for uri in self.delta().file_uris()}
+            files = self.iceberg().inspect.files().column("file_path").to_pylist()
+            named |= {path.partition(f"{self.bucket.name}/")[2] for path in files}
+            data = {key for key in keys if key.endswith(".parquet") and "/_delta_log/" not in key and "/staged/" not in key}
+            if data != named:
+                yield f"no table names {sorted(data - named)}; tables name {sorted(named - data)}, which are not there"
+
+
+def _ids(rows: Any) -> Counter[int]:
+    return Counter(rows.column("id").to_pylist())
+
+
+def _add(windows: Windows, window: Any, rows: Counter[int], before: Counter[int]) -> Counter[int]:
+    """Note the rows that a commit has added, and return all rows after it."""
+    if window is None:
+        assert rows == before, "a commit that names no window has changed rows"
+        return rows
+    if int(window) in windows:  # an upsert may make two snapshots
+        assert not windows[int(window)] & (rows - before), f"window {window} is there twice"
+    assert not before - rows, f"window {window} has removed rows"
+    windows[int(window)] = windows.get(int(window), Counter()) + (rows - before)
+    return rows
