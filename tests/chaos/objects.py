@@ -62,6 +62,7 @@ class RemoteLaunch(Launch):
 class RemoteSeries(Series):
     """Kills on one output in a bucket. In some series, requests also fail, and listings are some writes old."""
 
+    lags: tuple[int, ...] = (0, 0, 4, 20)
     requests_of_a_start = 80
     requests_of_a_window = 15
 
@@ -72,7 +73,7 @@ class RemoteSeries(Series):
         self._bucket = bucket
         self._copy = application.folder / "copies" / self.output.name
         share = rng.choice((0.0, 0.02))
-        lag = rng.choice((0, 0, 4, 20))
+        lag = rng.choice(self.lags)
         self.story.append(f"share of requests that fail: {share}; listings are {lag} writes old")
         bucket.proxy.lag = partial(_lag, lag) if lag else None
         faults = random.Random(rng.random())

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import subprocess
+import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +20,10 @@ import attrs
 
 from tests.chaos import oracle
 from tests.chaos.cases import OUTPUT, Application, Sink
+from tests.chaos.kills import ROOT
 from tests.chaos.objects import RemoteSeries
 from tests.storage.s3.conftest import Bucket
+from tests.storage.s3.proxy import Fault, Request
 
 ROWS = 24
 """The rows of a file: of two blocks, which make a window."""
@@ -29,7 +34,7 @@ def tables(bucket: Bucket, folder: Path, files: int = 12, mode: str = "append") 
     size = 0
     for number in range(files):
         ids = range(number * ROWS, (number + 1) * ROWS)
-        data = "id,text\n" + "".join(f"{each},{'x' * (each % 7)}\n" for each in ids)
+        data = "id,text\n" + "".join(f"{each},{'x' * (1 + each % 7)}\n" for each in ids)
         bucket.put(f"in/{number:02d}.csv", data.encode())
         size = max(size, len(data))
     expected = Counter(range(files * ROWS))
@@ -48,6 +53,7 @@ def tables(bucket: Bucket, folder: Path, files: int = 12, mode: str = "append") 
 class TablesSeries(RemoteSeries):
     """Kills of launches whose windows take more requests: sinks of tables look, stage, move, commit, note and sweep."""
 
+    lags = (0, 0, 4)  # launches that are killed early write little: an old listing would stay so for as long as the lock waits
     requests_of_a_start = 120
     requests_of_a_window = 120
 
@@ -56,6 +62,12 @@ def ids_of_lines(output: Path) -> Counter[int]:
     """Return the ids in the visible files."""
     paths = (output / name for name in oracle.visible(output))
     return Counter(json.loads(line)["id"] for path in paths for line in path.read_text().splitlines())
+
+
+def lines_of(files: int) -> Counter[bytes]:
+    """Return the lines that the application writes beside the tables."""
+    rows = ({"id": each, "text": "x" * (1 + each % 7)} for each in range(files * ROWS))
+    return Counter(json.dumps(row, separators=(",", ":")).encode() for row in rows)
 
 
 Windows = dict[int, Counter[int]]
@@ -83,10 +95,11 @@ class Judge:
     def delta(self) -> Any:
         """Open the Delta table; None if there is none."""
         import deltalake
+        from deltalake.exceptions import TableNotFoundError
 
         options = {"AWS_ENDPOINT_URL": self.endpoint, "AWS_ALLOW_HTTP": "true"}
         url = self.bucket.url(f"{self.folder}/delta")
-        with contextlib.suppress(deltalake.exceptions.TableNotFoundError):
+        with contextlib.suppress(TableNotFoundError):
             return deltalake.DeltaTable(url, storage_options=options)
         return None
 
@@ -109,7 +122,7 @@ class Judge:
     def windows_of_delta(self) -> Windows:
         """Return the ids by windows. Raises AssertionError where a window is there twice."""
         windows: Windows = {}
-        table = self.delta()
+        table: Any = self.delta()
         before: Counter[int] = Counter()
         for commit in [] if table is None else sorted(table.history(), key=lambda commit: commit["version"]):
             table.load_as_version(commit["version"])
@@ -119,7 +132,7 @@ class Judge:
     def windows_of_iceberg(self) -> Windows:
         """Do the same for the Iceberg table."""
         windows: Windows = {}
-        table = self.iceberg()
+        table: Any = self.iceberg()
         before: Counter[int] = Counter()
         for snapshot in [] if table is None else table.snapshots():
             rows = _ids(table.scan(snapshot_id=snapshot.snapshot_id).to_arrow())
@@ -147,9 +160,12 @@ class Judge:
             yield f"left over: {staged}"
         if (uploads := self.bucket.uploads().decode()).count(f"{self.folder}/") and "/staged/" in uploads:
             yield f"uploads of staged files are left unfinished: {uploads}"
-        if mode == "append":  # the packages write the files of an upsert: those of commits that came too late stay
-            named = {uri.partition(f"{self.bucket.name}/")[2] for uri in self.delta().file_uris()}
-            files = self.iceberg().inspect.files().column("file_path").to_pylist()
+        delta, iceberg = self.delta(), self.iceberg()
+        if (
+            delta is not None and iceberg is not None and mode == "append"
+        ):  # the packages write the files of an upsert: those of commits that came too late stay
+            named = {uri.partition(f"{self.bucket.name}/")[2] for uri in delta.file_uris()}
+            files = iceberg.inspect.files().column("file_path").to_pylist()
             named |= {path.partition(f"{self.bucket.name}/")[2] for path in files}
             data = {key for key in keys if key.endswith(".parquet") and "/_delta_log/" not in key and "/staged/" not in key}
             if data != named:
@@ -170,3 +186,48 @@ def _add(windows: Windows, window: Any, rows: Counter[int], before: Counter[int]
     assert not before - rows, f"window {window} has removed rows"
     windows[int(window)] = windows.get(int(window), Counter()) + (rows - before)
     return rows
+
+
+@attrs.define
+class Storms:
+    """A schedule of faults: of the requests to the tables themselves, some in a row fail, from the first staged rows on.
+
+    More fail than the clients of the stores try by themselves, so that storms end in errors for the sinks.
+
+    Attributes:
+        every: the requests from the beginning of a storm to that of the next one.
+        length: of a storm, in requests.
+        faults: one for each storm; then the weather is fine, so that the launch gets through.
+        struck: how many requests each fault has met.
+    """
+
+    every: int
+    length: int
+    faults: tuple[Fault, ...]
+    struck: Counter[Fault] = attrs.field(factory=Counter)
+    _seen: int = -1
+    _lock: threading.Lock = attrs.field(factory=threading.Lock)
+
+    def __call__(self, request: Request) -> Fault | None:
+        """Return the fault of a request."""
+        with self._lock:
+            if self._seen < 0 and "/staged/" in request.key:
+                self._seen = 0
+            folder = request.key or request.query.get("prefix", "")
+            if self._seen < 0 or "-tables/" not in folder or "/_dagflow" in folder:
+                return None
+            storm, place = divmod(self._seen, self.every)
+            self._seen += 1
+            if place >= self.length or storm >= len(self.faults):
+                return None
+            fault = self.faults[storm]
+            self.struck[fault] += 1
+            return fault
+
+
+def launched(application: Application, output: str, *options: str) -> tuple[int, str]:
+    """Launch the application in a process of its own. Return its exit status, and what it says on standard error."""
+    command = [sys.executable, "-m", "dagflow", "launch", str(application.path), "--progress", "none", "--runner", "local"]
+    settings = [part for name, value in application.settings_for(output).items() for part in ("-D", f"{name}={value}")]
+    ran = subprocess.run([*command, "--slots", "1", *options, *settings], cwd=ROOT, capture_output=True, text=True, check=False)
+    return ran.returncode, ran.stderr
