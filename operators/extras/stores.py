@@ -18,6 +18,8 @@ _BUSY = re.compile(
     r"status(?: code)?\W+(?:408|409|425|429|500|502|503|504)\b"
     r"|HTTP error\W+(?:error sending request|error decoding response|request or response body error|operation timed out)"
     r"|AWS Error (?:SLOW_DOWN|THROTTLING|NETWORK_CONNECTION|SERVICE_UNAVAILABLE|INTERNAL_FAILURE|REQUEST_TIMEOUT)\b"
+    # `deltalake` for 409 ConditionalRequestConflict: sinks look for a commit that came first, and raise this if there is none
+    r"|^(?:Invalid table version|Failed to commit transaction): \d+\W*$"
 )
 _REASON = 500  # characters
 

@@ -43,6 +43,8 @@ def of_pyiceberg(name: str) -> Exception:
         lambda: OSError(RESET),
         lambda: DeltaError(f"{PUT} - Server returned non-2xx status code: 503 Service Unavailable: <Error/>"),
         lambda: DeltaError(f"{PUT} - HTTP error: error sending request"),
+        lambda: DeltaError("Invalid table version: 0"),
+        lambda: CommitFailedError("Failed to commit transaction: 0"),
         lambda: OSError(f"{ARROW} UNKNOWN (HTTP status 503) during HeadObject operation: No response body."),
         lambda: OSError(f"{ARROW} SLOW_DOWN during CreateMultipartUpload operation: Please reduce your request rate."),
         lambda: OSError(f"{ARROW} NETWORK_CONNECTION during HeadObject operation: curlCode: 52, Empty reply from server"),
