@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +23,7 @@ import attrs
 
 from tests.chaos import oracle
 from tests.chaos.cases import OUTPUT, Application, Sink
-from tests.chaos.kills import ROOT
+from tests.chaos.kills import PATIENCE, ROOT
 from tests.chaos.objects import RemoteSeries
 from tests.storage.s3.conftest import Bucket
 from tests.storage.s3.proxy import Fault, Request
@@ -29,13 +32,14 @@ ROWS = 24
 """The rows of a file: of two blocks, which make a window."""
 
 
-def tables(bucket: Bucket, folder: Path, files: int = 12, mode: str = "append") -> Application:
-    """Return the application, whose input is in the bucket."""
+def tables(bucket: Bucket, folder: Path, files: int = 12, mode: str = "append", *, delivered: int = 0) -> Application:
+    """Return the application, and put its input into the bucket, but for files that were delivered before."""
     size = 0
     for number in range(files):
         ids = range(number * ROWS, (number + 1) * ROWS)
         data = "id,text\n" + "".join(f"{each},{'x' * (1 + each % 7)}\n" for each in ids)
-        bucket.put(f"in/{number:02d}.csv", data.encode())
+        if number >= delivered:
+            bucket.put(f"in/{number:02d}.csv", data.encode())
         size = max(size, len(data))
     expected = Counter(range(files * ROWS))
     catalog = f"sqlite:///{folder}/{OUTPUT}.db"
@@ -123,8 +127,10 @@ class Judge:
         """Return the ids by windows. Raises AssertionError where a window is there twice."""
         windows: Windows = {}
         table: Any = self.delta()
+        if table is None:
+            return windows
         before: Counter[int] = Counter()
-        for commit in [] if table is None else sorted(table.history(), key=lambda commit: commit["version"]):
+        for commit in sorted(table.history(), key=lambda commit: commit["version"]):
             table.load_as_version(commit["version"])
             before = _add(windows, commit.get("dagflow.window"), _ids(table.to_pyarrow_table()), before)
         return windows
@@ -133,8 +139,10 @@ class Judge:
         """Do the same for the Iceberg table."""
         windows: Windows = {}
         table: Any = self.iceberg()
+        if table is None:
+            return windows
         before: Counter[int] = Counter()
-        for snapshot in [] if table is None else table.snapshots():
+        for snapshot in table.snapshots():
             rows = _ids(table.scan(snapshot_id=snapshot.snapshot_id).to_arrow())
             before = _add(windows, snapshot.summary.additional_properties.get("dagflow.window"), rows, before)
         return windows
@@ -225,9 +233,80 @@ class Storms:
             return fault
 
 
+@attrs.define
+class Pause:
+    """A schedule without faults. It stops a launch at a request, and holds that request up until the launch continues.
+
+    So the server gets the request of a launch that was overtaken only after all that the other launch has done.
+
+    Attributes:
+        is_due: tells the request.
+        stopped: is set once the launch is stopped.
+    """
+
+    is_due: Callable[[Request], bool]
+    pid: int = 0
+    stopped: threading.Event = attrs.field(factory=threading.Event)
+    _continued: threading.Event = attrs.field(factory=threading.Event)
+    _lock: threading.Lock = attrs.field(factory=threading.Lock)
+
+    def __call__(self, request: Request) -> None:
+        """Stop the launch if the request is due."""
+        with self._lock:
+            if not self.pid or self.stopped.is_set() or not self.is_due(request):
+                return
+            os.kill(self.pid, signal.SIGSTOP)
+            self.stopped.set()
+        self._continued.wait()
+
+    def over(self) -> None:
+        """Let the launch and its request continue."""
+        self._continued.set()
+        os.kill(self.pid, signal.SIGCONT)
+
+
+ELSEWHERE = """
+import runpy, socket
+socket.gethostname = lambda: "another-host"
+runpy.run_module("dagflow", run_name="__main__")
+"""
+
+
+def overtaken(application: Application, pause: Pause, output: str) -> tuple[int, str]:
+    """Launch, stop the launch, let another one take over on another host once the lease has ended, and continue the first.
+
+    Return the exit status of the first, and what it says. Raises AssertionError if it is not stopped, or the other one fails.
+    """
+    command = _command(application, output, "--lock-lease", "1s", "--retry-delay", "0.1")
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as first:
+        pause.pid = first.pid
+        try:
+            while not pause.stopped.wait(0.05):
+                assert first.poll() is None, f"the launch was not stopped: {first.communicate()[1]}"
+            other = ["-c", ELSEWHERE, *command[3:]]
+            deadline = time.monotonic() + PATIENCE
+            while (ran := _ran([command[0], *other])).returncode:  # until the lease has ended
+                assert time.monotonic() < deadline, f"no other launch takes over: {ran.stderr}"
+                time.sleep(0.5)
+            pause.over()
+            said = first.communicate()[1]
+            return first.returncode, said
+        finally:
+            first.kill()
+
+
 def launched(application: Application, output: str, *options: str) -> tuple[int, str]:
     """Launch the application in a process of its own. Return its exit status, and what it says on standard error."""
-    command = [sys.executable, "-m", "dagflow", "launch", str(application.path), "--progress", "none", "--runner", "local"]
-    settings = [part for name, value in application.settings_for(output).items() for part in ("-D", f"{name}={value}")]
-    ran = subprocess.run([*command, "--slots", "1", *options, *settings], cwd=ROOT, capture_output=True, text=True, check=False)
+    command = _command(application, output, *options)
+    ran = _ran(command)
     return ran.returncode, ran.stderr
+
+
+def _ran(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def _command(application: Application, output: str, *options: str) -> list[str]:
+    settings = [part for name, value in application.settings_for(output).items() for part in ("-D", f"{name}={value}")]
+    how = ["--progress", "none", "--runner", "local", "--slots", "1"]
+    return [sys.executable, "-m", "dagflow", "launch", str(application.path), *how, *options, *settings]
