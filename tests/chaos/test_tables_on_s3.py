@@ -54,13 +54,14 @@ def wrong_after_storms(
 ) -> list[str]:
     """Launch while storms strike, until a launch gets through. Return what is wrong.
 
-    `gives_up`: launches may end since a step failed as often as it may be tried, and for no other reason.
+    `gives_up`: launches may end since a step or a window failed as often as it may be tried, or since the store fails before their
+    tasks start, and for no other reason.
     """
     application, output = tables(bucket, folder, files, mode), f"out-{folder.name}"
     bucket.proxy.schedule = storms
     options = ("--retry-delay", "0.1", "--window-attempts", "8")
     status, said = launched(application, output, *options)
-    while gives_up and status == 3 and "DF436" in said:
+    while gives_up and status and re.match(r"error\[(DF306|DF436|DF447)\]", said):
         status, said = launched(application, output, *options)
     bucket.proxy.schedule = lambda request: None
     found = [] if status == 0 else [f"the launch ended with {status}: {said}"]
