@@ -54,8 +54,8 @@ def wrong_after_storms(
 ) -> list[str]:
     """Launch while storms strike, until a launch gets through. Return what is wrong.
 
-    `gives_up`: launches may end since a step or a window failed as often as it may be tried, or since the store fails before their
-    tasks start, and for no other reason.
+    `gives_up`: launches may end, since a step or a window failed as often as it may be tried, or the store fails before their
+    tasks start. They may end for no other reason.
     """
     application, output = tables(bucket, folder, files, mode), f"out-{folder.name}"
     bucket.proxy.schedule = storms
