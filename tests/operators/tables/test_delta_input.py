@@ -455,5 +455,5 @@ def test_a_hundred_thousand_files_are_planned_in_bounded_windows(tmp_path: Path)
         finally:
             tracemalloc.stop()
 
-    few, many = peak(5_000), peak(100_000)
-    assert many < 1.5 * few
+    few, many = peak(20_000), peak(100_000)  # both above what is kept of a version, and the pieces that its log is read in
+    assert many < 1.2 * few
