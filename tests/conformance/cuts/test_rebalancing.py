@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import signal
@@ -153,11 +154,19 @@ class TestWorkers:
     def test_a_worker_killed_in_either_job_of_a_yield_loses_nothing(
         self, worker_runner: str, source: Path, tmp_path: Path, at: str
     ) -> None:
-        """Line 20 is read by the first job, before it yields; line 120 by the further one."""
+        """Line 20 is read by the first job, before it yields; line 120 by the further one.
+
+        The attempt after the killed one waits for the other task to end, however late that one has begun: else it could have
+        too little left to yield.
+        """
         marker = str(tmp_path / "killed")
 
         def dies(line: ReaderRecord[str]) -> ReaderRecord[str]:
-            if line.record == f"slow line {at}" and not os.path.exists(marker):
+            if os.path.exists(marker) and line.record.startswith("slow"):
+                end = time.monotonic() + 60
+                while not glob.glob("**/claims/*.free", root_dir=tmp_path, recursive=True) and time.monotonic() < end:
+                    time.sleep(0.05)
+            elif line.record == f"slow line {at}":
                 Path(marker).touch()
                 os.kill(os.getpid(), signal.SIGKILL)
             return line
