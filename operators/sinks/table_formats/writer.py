@@ -441,8 +441,10 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
     def _columns_after(self, columns: pa.Schema, table: OpenedTable, sink: str) -> pa.Schema:
         """Return the columns of a table after rows with these columns. Raises TableSchemaDiffers if it cannot take them."""
         if table.partition_columns != list(self.partition_columns):
-            reason = f"it is partitioned by {table.partition_columns}, and partition_columns is {list(self.partition_columns)}"
-            raise TableSchemaDiffers(sink=sink, table=self.path, differences=(reason,), help="make them equal")
+            theirs, ours = (", ".join(each) or "no column" for each in (table.partition_columns, self.partition_columns))
+            reason = f"it is partitioned by {theirs}, and partition_columns has {ours}"
+            remedy = "give partition_columns those of the table, or write to a new table"
+            raise TableSchemaDiffers(sink=sink, table=self.path, differences=(reason,), help=remedy)
         return columns if self._takes_columns() else self._extended(table.columns, columns, sink)
 
     def _moved(

@@ -238,7 +238,7 @@ def test_a_first_window_appends_to_a_table_of_others(tmp_path: Path) -> None:
 
 def test_another_partitioning_is_named(tmp_path: Path) -> None:
     deltalake.write_deltalake(tmp_path, pa.table({"n": [0], "x": ["o"]}), partition_by=["x"])
-    with pytest.raises(TableSchemaDiffers, match=r"partitioned by \['x'\], and partition_columns is \[\]"):
+    with pytest.raises(TableSchemaDiffers, match="partitioned by x, and partition_columns has no column"):
         publish(DeltaWriter(str(tmp_path)), 0, batch(n=[1]))
 
 
