@@ -242,7 +242,7 @@ def _of(node: OperatorNode | ModuleNode) -> Operator | Module:
 def _properties(nodes: Mapping[str, OperatorNode | ModuleNode], applied: Applied | None) -> dict[str, list[PropertyView]]:
     modules = {name: node.module for name, node in nodes.items() if isinstance(node, ModuleNode)}
     operators = {name: node.operator for name, node in nodes.items() if isinstance(node, OperatorNode)}
-    rows = effective(None, Layers(), operators=operators, modules=modules, applied=applied)
+    rows = effective(None, Layers(), operators=operators, modules=modules, applied=applied, with_docs=False)
     views: dict[str, list[PropertyView]] = {}
     groups: dict[str, list[SettingRow]] = {}
     for row in rows:

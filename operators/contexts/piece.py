@@ -21,6 +21,8 @@ from operators.contexts.entity import Entity
 from operators.contexts.text import decode_text, text_codec
 
 DECODED_BYTES = 16 * KiB
+SMALL_BYTES = 64 * KiB
+"""The records of a piece up to this size are counted without looking for all offsets: it may be joined with other pieces."""
 FEW = 8
 """Less than this part of a piece is copied where not all records end alike: its forms look at all bytes then."""
 
@@ -78,6 +80,7 @@ class Piece:
     is_terminated: bool = True
     _offsets: NDArray[np.int32] | None = None
     _even: Even | None = attrs.field(init=False, default=None)
+    _count: int | None = attrs.field(init=False, default=None)
 
     @classmethod
     def of_slices(cls, data: bytes, offsets: Any, *, position: int, path: str = "") -> Piece:
@@ -107,10 +110,15 @@ class Piece:
         return self.offsets[:-1].astype(np.int64) + (self.position - self.begin)
 
     def __len__(self) -> int:
+        if self._count is None:  # claims and reports ask for it again and again
+            self._count = self._counted()
+        return self._count
+
+    def _counted(self) -> int:
         joiner = None if self.layout is None or self._offsets is not None else self.layout.joiner
-        if joiner is None:
-            return len(self.offsets) - 1
-        return self.data.count(joiner, self.begin, self.end) if self.is_terminated else 1  # a tenth of the time of all offsets
+        if joiner is None or self.used_bytes > SMALL_BYTES:
+            return len(self.offsets) - 1  # they are needed to emit the records
+        return self.data.count(joiner, self.begin, self.end) if self.is_terminated else 1
 
     def position_of(self, number: int) -> int:
         """Return the position in the file of record `number`, from 0. The first and the last are found without the others."""

@@ -16,6 +16,7 @@ from dagflow.scan import FileSchemaNegotiator, Format, RowOrigin
 from operators.compression import DecompressingContext
 from operators.contexts import Piece, ReadAheadLineReaderContext
 from operators.contexts.errors import RecordTooLong
+from operators.contexts.piece import int64_array
 from operators.formats.text.json_rows import BOM, DANGER, BadLine, JsonRows, has_infinite, is_dangerous, is_deep, type_of_rows
 from operators.formats.text.lines import PIECE_BYTES, LinesReader, parts_of
 
@@ -129,13 +130,13 @@ class JsonLinesReader(LinesReader):
         if lines is None:
             return False
         if self._negotiator.is_projection_empty:  # the ends of lines are all that is looked at
-            self._loader.skip_rows(len(lines), part.positions[lines])
+            self._loader.skip_rows(len(lines), int64_array(part.positions[lines]))
             return True
         batches = (parse(part, len(lines)) for parse in self._parsers)
         batch = next((batch for batch in batches if batch is not None), None)
         if batch is None:
             return False
-        self._loader.add_batch(batch, self._origin_of(piece, lines + start), part.positions[lines])
+        self._loader.add_batch(batch, self._origin_of(piece, lines + start), int64_array(part.positions[lines]))
         return True
 
     def _origin_of(self, piece: Piece, lines: NDArray[np.int64]) -> Callable[[int], RowOrigin]:
@@ -157,7 +158,7 @@ class JsonLinesReader(LinesReader):
                 self._negotiator.bad_row(str(bad), position=where.position, line=where.line, column=bad.column, raw=where.raw)
         if rows:
             lines = np.array(kept, np.int64)
-            self._loader.add_batch(self._rows.batch(rows), self._origin_of(piece, lines + start), positions[lines])
+            self._loader.add_batch(self._rows.batch(rows), self._origin_of(piece, lines + start), int64_array(positions[lines]))
 
 
 def filled(piece: Piece) -> NDArray[np.int64] | None:

@@ -59,12 +59,35 @@ def test_operators_import_arrow_and_numpy_at_the_top() -> None:
     assert late == []
 
 
-def test_a_run_without_spark_loads_no_pandas(tmp_path: Path) -> None:
+CSV = "n,s,t\n1,x,2026-01-01\n2,,oops\n"
+JSON = '{"n": 1, "x": 1.5, "s": "a"}\n{"n": 2, "x": 2.5, "s": "b"}\n'
+SCAN = """
+from operators import FileSplitterInput, JsonLinesFormat, ParquetWriter, ScanReader
+def application(dag, conf):
+    files = dag.add_operator("files", FileSplitterInput(files=[conf["input"]]))
+    reader = dag.add_operator("reader", ScanReader(JsonLinesFormat()))
+    writer = dag.add_operator("writer", ParquetWriter(path=conf["output"]))
+    dag.add_stream("blocks", files.blocks_metadata_output, reader.blocks_metadata_input)
+    dag.add_stream("rows", reader.batches, writer.input)
+"""
+
+
+@pytest.mark.parametrize(
+    ("data", "application", "more"),
+    [
+        (CSV, f"application = {str(ROOT / 'apps/csv_to_parquet')!r}", ["rejects"]),
+        (CSV, f"application = {str(ROOT / 'apps/line_filter')!r}", []),
+        (JSON, SCAN, []),
+    ],
+    ids=["csv", "lines", "json"],
+)
+def test_a_run_without_spark_loads_no_pandas(tmp_path: Path, data: str, application: str, more: list[str]) -> None:
     """It takes half a second, in each worker process too. Many a function of pyarrow loads it by the way."""
-    (tmp_path / "a.csv").write_text("n,s,t\n1,x,2026-01-01\n2,,oops\n")
-    settings = {"input": str(tmp_path / "a.csv"), "output": str(tmp_path / "out"), "rejects": str(tmp_path / "rejects")}
+    (tmp_path / "a").write_text(data)
+    settings = {"input": str(tmp_path / "a"), **{name: str(tmp_path / name) for name in ("output", *more)}}
+    run = "launch(application, settings, runner='local', slots=1, run_folder=folder)"  # the tasks run in this process
     loaded = loaded_after(
-        f"from dagflow import launch\nlaunch({str(ROOT / 'apps/csv_to_parquet')!r}, {settings!r}, runner='local')"
+        f"from dagflow import launch\nsettings, folder = {settings!r}, {str(tmp_path / 'run')!r}\n{application}\n{run}"
     )
     assert "pyarrow" in loaded
     assert "pandas" not in loaded

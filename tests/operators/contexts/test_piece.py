@@ -129,6 +129,34 @@ def test_the_head_of_a_piece_is_a_piece(helpers: Any, count: int, terminators: A
     assert [entity.record for entity in head.entities()] == head.bytes_list()
 
 
+class _Counting:
+    """Newlines, which counts how often the records are looked for."""
+
+    joiner = b"\n"
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def offsets(self, data: bytes, begin: int, end: int) -> Any:
+        self.looks += 1
+        ends = np.flatnonzero(np.frombuffer(data, np.uint8)[begin:end] == ord("\n")) + begin + 1
+        return np.concatenate([[begin], ends]).astype(np.int32)
+
+
+@pytest.mark.parametrize(("lines", "looks"), [(20, 0), (20_000, 1)])
+def test_records_are_looked_for_once_however_often_they_are_counted(lines: int, looks: int) -> None:
+    """Claiming asks for the length of a piece again and again; small ones are counted without looking for each record."""
+    data, layout = b"a line\n" * lines, _Counting()
+    piece = Piece(data, 0, len(data), 100, layout)  # type: ignore[arg-type]
+    for _ in range(3):
+        assert len(piece) == lines
+        assert piece.position_of(lines - 1) == 100 + len(data) - 7
+    assert layout.looks == looks
+    assert piece.positions[-1] == piece.position_of(lines - 1)
+    assert len(piece.part(0, lines)) == lines
+    assert layout.looks == 1
+
+
 def test_positions_are_64_bits_wide(helpers: Any) -> None:
     piece = Piece.of_slices(b"abcd", [0, 2, 4], position=5_000_000_000)
     assert piece.positions.dtype == np.int64
