@@ -434,6 +434,7 @@ def driver_jvm(built: LoadedApplication, plan: Plan) -> Any:
     modules = {type(node.operator).__module__ for node in plan.dag.nodes.values()}
     return importlib.import_module("dagflow.spark.jvm.options").DriverJvm(
         runs_dataframes=has_transforms(plan),
+        runs_queries=bool(plan.exchanges),
         use_archive=built.run.class_archive != "off",
         # of the library only: an application's own modules may start threads or open connections when they are imported
         preload=tuple(sorted(name for name in modules if name.startswith("operators."))),

@@ -1,4 +1,4 @@
-"""The Spark runner: one window is one action, `range(n) → mapInArrow → …`; only DataFrame calls carry data."""
+"""The Spark runner: one window is one job. With exchanges, it is a query, `range(n) → mapInArrow → …`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from dagflow.runtime.runner import TasksDied
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.program import Job
 from dagflow.spark.connection.ahead import JvmAhead
+from dagflow.spark.connection.answers import queried
 from dagflow.spark.connection.archives import PYTHON_OF_QUERIES, PythonArchive
 from dagflow.spark.connection.failures import dead_partition, failure
 from dagflow.spark.connection.links import ClassicLink, Link, is_local
@@ -28,7 +29,7 @@ from dagflow.spark.executors.needs import Needs
 from dagflow.spark.executors.probe import Found, probe, unfit_problem
 from dagflow.spark.executors.problems import Problem, other_versions, table
 from dagflow.spark.jvm.options import DriverJvm
-from dagflow.spark.task import SCHEMA, SparkTasks, warm_up
+from dagflow.spark.task import SparkTasks, warm_up
 from dagflow.spark.threads import JobThreads
 
 CANCELLED_WITHIN = 10.0  # seconds that cancelled jobs get to return; Spark needs some hundredths
@@ -44,7 +45,7 @@ class SparkRunner:
         master: Spark's master.
         remote: `sc://host:port` of a Spark Connect server.
         conf: further `spark.*` settings.
-        session: the session to use, whatever else is active.
+        session: the session to use, or its link, whatever else is active.
         slots_timeout: how many seconds to wait for the first free slot of a cluster.
         jvm: what a JVM that this runner starts for a local master is needed for.
         ahead: a JVM that is starting already, and that the first session may take.
@@ -118,7 +119,7 @@ class SparkRunner:
         if self._link is None:
             return default
         try:
-            return str(self._link.spark.conf.get(key, default))
+            return self._link.setting(key, default)
         except Exception as error:
             raise self._told(error, "looking at its settings") from error
 
@@ -195,7 +196,10 @@ class SparkRunner:
 
         def body() -> None:
             with link.labelled(group, name):
-                link.spark.range(0, slots, 1, slots).mapInArrow(warm_up, "id bigint").collect()
+                if self._jvm is None or self._jvm.runs_queries:
+                    queried(link.spark, warm_up, slots)
+                else:
+                    link.run(warm_up, slots)
 
         self._threads.submit(body)  # a session that cannot do this says so with the first window
 
@@ -236,7 +240,7 @@ class SparkRunner:
         Where the JVM of a session of ours has died, in a new session: raises what `open` does.
         """
         if self._link is not None and self._lost is self._link:
-            forget(self._link.spark)
+            forget(self._link)
             self.open(*self._opened)
         generation = self._generation
         future = self._threads.submit(lambda: self._collect(job, generation))
@@ -267,8 +271,8 @@ class SparkRunner:
             raise told from error
 
     def _ran(self, link: Link, job: Job) -> list[TaskOutcome]:
-        spark = link.spark
         if job.levels:
+            spark = link.spark
             self._pin(spark, PINNED | (self._for_transforms() if job.transforms else {}))
             try:
                 rows = chained(spark, job, self._guard).collect()
@@ -282,8 +286,7 @@ class SparkRunner:
             return outcomes(job, rows)
         specs = tuple(pickle.dumps(spec) for spec in job.tasks)
         tasks = SparkTasks(specs, job.programs, job.run_folder, job.durable, self._guard)
-        rows = spark.range(0, len(specs), 1, len(specs)).mapInArrow(tasks.__call__, SCHEMA).collect()
-        return [pickle.loads(row[0]) for row in rows]  # made by our own tasks, handed over by Spark
+        return [pickle.loads(answer) for answer in link.run(tasks.__call__, len(specs))]  # made by our own tasks
 
     def _for_transforms(self) -> dict[str, str]:
         chosen = (

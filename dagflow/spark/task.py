@@ -5,27 +5,22 @@ from __future__ import annotations
 import functools
 import gc
 import pickle
-import struct
 import sys
 import traceback
 import types
 from collections.abc import Iterable, Iterator
 
 import attrs
-import pyarrow as pa
 
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.task.execute import execute, keep_memory, outcome_bytes
 from dagflow.spark.executors.guard import Guard
 
-SCHEMA = "answer binary"
-_ARROW = pa.schema([("answer", pa.binary())])
-
 
 @attrs.frozen
 class SparkTasks:
-    """The tasks of one window, as the function of one `mapInArrow`.
+    """The tasks of one window, as the function of one job (`Answers`). The answer of a task is its pickled outcome.
 
     `specs[i]` is the pickled TaskSpec of partition i; `programs` the programs by stage; `guard` checks the executor.
     """
@@ -36,8 +31,8 @@ class SparkTasks:
     durable: bool
     guard: Guard | None = None
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """One control row a task: its pickled outcome."""
+    def __call__(self, numbers: Iterable[int]) -> Iterator[bytes]:
+        """Run the tasks of one partition."""
         from pyspark import TaskContext
 
         keep_memory()
@@ -48,30 +43,19 @@ class SparkTasks:
         attempt = str(context.taskAttemptId()) if context is not None else "0"
         again = context is not None and context.attemptNumber() > 0
         log = WindowLog.open(self.run_folder, self.durable)
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                spec: TaskSpec = pickle.loads(self.specs[number])  # came with this function, from the driver
-                with spec.options.logs.in_worker():
-                    outcome = execute(self.programs[spec.stage], spec, log, attempt, again)
-                yield row(outcome_bytes(outcome))
+        for number in numbers:
+            spec: TaskSpec = pickle.loads(self.specs[number])  # came with this function, from the driver
+            with spec.options.logs.in_worker():
+                outcome = execute(self.programs[spec.stage], spec, log, attempt, again)
+            yield outcome_bytes(outcome)
         settle()
 
 
-def warm_up(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Do nothing, as the function of a `mapInArrow`: it starts a worker, which imports this module."""
+def warm_up(numbers: Iterable[int]) -> Iterator[bytes]:
+    """Do nothing, as the function of a job: it starts a worker, which imports this module."""
     leave_quietly()
-    yield from batches
-
-
-def row(answer: bytes) -> pa.RecordBatch:
-    """A batch of one row. Made of buffers: `pa.array` would import pandas, which costs each new worker 0.3 s.
-
-    >>> row(b"done").to_pylist()
-    [{'answer': b'done'}]
-    """
-    offsets = struct.pack("=2i", 0, len(answer))
-    array = pa.BinaryArray.from_buffers(pa.binary(), 1, [None, pa.py_buffer(offsets), pa.py_buffer(answer)])
-    return pa.RecordBatch.from_arrays([array], schema=_ARROW)
+    for _ in numbers:
+        yield b""
 
 
 @functools.cache

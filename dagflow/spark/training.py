@@ -1,6 +1,6 @@
 """A short session that loads the classes a launch needs: `python -m dagflow.spark.training FOLDER`.
 
-Java writes the names of all classes that it loads into `FOLDER/classes`. Runs what windows run: one level, several levels.
+Java writes the names of all classes that it loads into `FOLDER/classes`. Runs what windows run, without exchanges and with them.
 """
 
 from __future__ import annotations
@@ -27,14 +27,17 @@ def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def train(folder: Path) -> None:
     """Run the session."""
+    from dagflow.spark.connection.answers import queried
     from dagflow.spark.connection.session import connect
     from dagflow.spark.dataframes.levels import PINNED
+    from dagflow.spark.task import warm_up
 
     options = " ".join([*QUICK, f'"-XX:DumpLoadedClassList={folder / CLASS_LIST}"'])
     link, _ = connect("dagflow warm", master="local[2,4]", conf={"spark.driver.extraJavaOptions": options})
     spark = link.spark
     with link.labelled("warm", "loading classes"):
-        spark.range(0, 2, 1, 2).mapInArrow(rows, "id bigint").collect()
+        link.run(warm_up, 2)
+        queried(spark, warm_up, 2)
         for key, value in PINNED.items():
             spark.conf.set(key, value)
         made = spark.range(0, 2, 1, 2).selectExpr("cast(id as int) dst", "0 tag", "0 src", "id seq", "cast('' as binary) blob")

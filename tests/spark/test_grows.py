@@ -19,7 +19,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def opened(slots: list[int | None], **conf: str) -> tuple[SparkRunner, Any]:
         link: Any = SimpleNamespace(
-            spark=SimpleNamespace(conf=conf),
+            setting=conf.get,
             in_one_process=True,
             labelled=lambda group, name: contextlib.nullcontext(),
             slots=lambda: slots[0],
@@ -63,7 +63,7 @@ def test_slots_that_stay_are_asked_for_once(opened: Any) -> None:
     ],
 )
 def test_dynamic_allocation(conf: dict[str, str], grows: bool) -> None:
-    link: Any = SimpleNamespace(spark=SimpleNamespace(conf=SimpleNamespace(get=conf.get)))
+    link: Any = SimpleNamespace(setting=conf.get)
     runner = SparkRunner()
     assert not runner.grows
     runner._link = link

@@ -25,12 +25,12 @@ ROOT = Path(__file__).parents[2]
 
 
 class Frame:
-    """A result of `range` and `mapInArrow`: no rows from a living JVM, an exception from a dead one."""
+    """An RDD: no answers from a living JVM, an exception from a dead one."""
 
     def __init__(self, is_dead: bool) -> None:
         self.is_dead = is_dead
 
-    def map_in_arrow(self, function: Any, schema: str) -> Frame:
+    def map_partitions(self, function: Any) -> Frame:
         return self
 
     def collect(self) -> list[Any]:
@@ -38,7 +38,7 @@ class Frame:
             raise ConnectionRefusedError(111, "Connection refused")
         return []
 
-    mapInArrow = map_in_arrow  # noqa: N815  # Spark's name
+    mapPartitions = map_partitions  # noqa: N815  # Spark's name
 
 
 class FakeContext:
@@ -54,6 +54,8 @@ class FakeContext:
             if self.is_dead:
                 raise ConnectionRefusedError(111, "Connection refused")
             return 2
+        if name == "parallelize":
+            return lambda *_: Frame(self.is_dead)
         return {"uiWebUrl": None}.get(name, lambda *arguments, **options: None)
 
 
@@ -69,8 +71,7 @@ class Sessions:
         context = FakeContext()
         self.made.append(context)
         conf = SimpleNamespace(get=lambda _, default=None: default)
-        spark = SimpleNamespace(sparkContext=context, conf=conf, range=lambda *_: Frame(context.is_dead), stop=lambda: None)
-        return ClassicLink(spark), self._ours
+        return ClassicLink(context, SimpleNamespace(conf=conf, stop=lambda: None)), self._ours
 
 
 def job(window: int, folder: Path) -> Job:
@@ -185,7 +186,6 @@ def test_a_session_that_ends_between_two_calls_is_told_to_be_lost(name: str) -> 
         uiWebUrl = defaultParallelism = property(refuse)  # noqa: N815  # Spark's name
 
     runner = SparkRunner()
-    spark = SimpleNamespace(sparkContext=Context(), conf=SimpleNamespace(get=refuse))
-    runner._link = ClassicLink(spark)
+    runner._link = ClassicLink(Context(), SimpleNamespace(conf=SimpleNamespace(get=refuse)))
     with pytest.raises(SparkLost, match="Connection refused"):
         getattr(runner, name)

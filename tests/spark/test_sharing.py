@@ -17,7 +17,7 @@ from dagflow.spark.runner import SparkRunner
 )
 def test_speculation_switches_sharing_off(conf: dict[str, str], reason: str | None) -> None:
     runner = SparkRunner()
-    link: Any = SimpleNamespace(spark=SimpleNamespace(conf=conf))
+    link: Any = SimpleNamespace(setting=conf.get)
     runner._link = link
     assert runner.rebalancing_obstacle == reason
 

@@ -15,7 +15,8 @@ import pytest
 from dagflow.errors import DagflowError, OperatorFailed, error
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.task.execute import outcome_bytes
-from dagflow.spark.task import leave_quietly, row, settle
+from dagflow.spark.connection.answers import row
+from dagflow.spark.task import leave_quietly, settle
 
 
 def outcome(error: DagflowError | None = None) -> TaskOutcome:
@@ -29,7 +30,7 @@ def test_a_row_is_one_binary_value() -> None:
 
 @pytest.mark.full
 def test_making_a_row_imports_no_pandas() -> None:
-    code = "import sys; from dagflow.spark.task import row; row(b'x'); print('pandas' in sys.modules)"
+    code = "import sys; from dagflow.spark.connection.answers import row; row(b'x'); print('pandas' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout == "False\n"
 

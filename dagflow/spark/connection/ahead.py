@@ -32,7 +32,7 @@ _LOOK_EVERY = 0.01  # seconds between looks for the JVM's port
 
 
 def _for_any_operators(jvm: DriverJvm) -> DriverJvm:
-    return attrs.evolve(jvm, preload=())
+    return attrs.evolve(jvm, preload=(), runs_queries=True)
 
 
 @attrs.frozen

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from dagflow.runtime.run_folder.folders import on_other_machines
+from dagflow.spark.connection.answers import Answers, queried
 
 PATIENCE = 3.0  # seconds to wait for further executors once the first one is there
 STEADY = 0.4  # seconds without another executor after which all are taken to be there
@@ -20,14 +21,26 @@ SILENCE = 20.0  # seconds without an answer after which a Connect server is take
 class Link(Protocol):
     """A Spark session as the runner sees it."""
 
-    spark: Any
     address: str
     in_one_process: bool
     """True if tasks run on this machine, below this process: what it sees, they see."""
 
     @property
+    def spark(self) -> Any:
+        """The session."""
+        ...
+
+    @property
     def ui(self) -> str | None:
         """Spark's own UI, where it tells."""
+        ...
+
+    def setting(self, key: str, default: str) -> str:
+        """Return a setting of the session."""
+        ...
+
+    def run(self, answers: Answers, count: int) -> list[bytes]:
+        """Run a job of `count` tasks without exchanges. Return their answers in order."""
         ...
 
     def slots(self) -> int:
@@ -56,22 +69,50 @@ class Link(Protocol):
 
 
 class ClassicLink:
-    """A session in this process's own JVM."""
+    """Spark in this process's own JVM: its context, and its session, which is made when it is asked for.
 
-    def __init__(self, spark: Any) -> None:
-        self.spark = spark
-        self.address: str = spark.sparkContext.master
+    A local Spark runs windows without exchanges as jobs of RDDs. They need no session, and so none of the classes of Spark SQL:
+    without a class archive, those take 6 of the 14 seconds until a first job has run.
+    """
+
+    def __init__(self, context: Any, session: Any = None) -> None:
+        self.context = context
+        self._session = session
+        self._making = threading.Lock()
+        self.address: str = context.master
         self.in_one_process = is_local(self.address)
+
+    @property
+    def spark(self) -> Any:
+        """The session."""
+        with self._making:
+            if self._session is None:
+                from pyspark.sql import SparkSession
+
+                self._session = SparkSession.builder.getOrCreate()
+            return self._session
 
     @property
     def ui(self) -> str | None:
         """The address of the UI; None when it is switched off."""
-        address: str | None = self.spark.sparkContext.uiWebUrl
+        address: str | None = self.context.uiWebUrl
         return address
+
+    def setting(self, key: str, default: str) -> str:
+        """Return a setting of the session, else of the context."""
+        conf = self.context.getConf() if self._session is None else self._session.conf
+        return str(conf.get(key, default))
+
+    def run(self, answers: Answers, count: int) -> list[bytes]:
+        """Run a job of an RDD in a local Spark. Others may refuse RDDs, as some platforms do: there, it is a query."""
+        if not self.in_one_process:
+            return queried(self.spark, answers, count)
+        found: list[bytes] = self.context.parallelize(range(count), count).mapPartitions(answers).collect()
+        return found
 
     def slots(self) -> int:
         """Spark's default parallelism, which is that of the executors that are there: so waits for them on a cluster."""
-        context = self.spark.sparkContext
+        context = self.context
         if not self.in_one_process:
             self.spark.range(0, 1, 1, 1).collect()  # waits for the first
             deadline = time.monotonic() + PATIENCE
@@ -84,34 +125,33 @@ class ClassicLink:
 
     def slots_now(self) -> int:
         """Spark's default parallelism."""
-        return max(1, int(self.spark.sparkContext.defaultParallelism))
+        return max(1, int(self.context.defaultParallelism))
 
     @contextlib.contextmanager
     def labelled(self, group: str, name: str) -> Iterator[None]:
         """Sets the job group of the calling thread."""
-        self.spark.sparkContext.setJobGroup(group, name, interruptOnCancel=True)
+        self.context.setJobGroup(group, name, interruptOnCancel=True)
         yield
 
     def cancel(self, group: str) -> None:
         """Cancels the group's jobs."""
-        self.spark.sparkContext.cancelJobGroup(group)
+        self.context.cancelJobGroup(group)
 
     def is_lost(self) -> bool:
         """Return whether the JVM is gone, or its SparkContext stopped: both refuse this question."""
         try:
-            _ = self.spark.sparkContext.defaultParallelism
+            _ = self.context.defaultParallelism
         except Exception:  # noqa: BLE001  # py4j raises anything from AttributeError to ConnectionRefusedError
             return True
         return False
 
     def stop(self) -> None:
         """Stops Spark, without a second of waiting: pyspark's server of accumulators looks once a second whether it is to end."""
-        context = self.spark.sparkContext
-        server = getattr(context, "_accumulatorServer", None)
+        server = getattr(self.context, "_accumulatorServer", None)
         if server is not None:
-            context._accumulatorServer = None
+            self.context._accumulatorServer = None
             threading.Thread(target=server.shutdown, name="dagflow-accumulators", daemon=True).start()
-        self.spark.stop()
+        (self.context if self._session is None else self._session).stop()
 
 
 class ConnectLink:
@@ -124,6 +164,14 @@ class ConnectLink:
         self.address = address
         self.in_one_process = "SPARK_LOCAL_REMOTE" in os.environ  # pyspark has started the server itself, in this process
         self._is_lost = False
+
+    def setting(self, key: str, default: str) -> str:
+        """Return a setting of the session."""
+        return str(self.spark.conf.get(key, default))
+
+    def run(self, answers: Answers, count: int) -> list[bytes]:
+        """Run a query: Connect has no RDDs."""
+        return queried(self.spark, answers, count)
 
     def slots(self) -> int:
         """The server's default parallelism: as many partitions as it gives a range by default."""

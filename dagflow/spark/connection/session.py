@@ -41,9 +41,9 @@ def connect(
 ) -> tuple[Link, bool]:
     """A session with its adapter, and whether it is ours to stop.
 
-    `session` is used as it is, and so is an active one where no remote is given: only what `conf` names is set. Without either,
-    Spark runs where `dagflow.spark.connection.address` says; `jvm` says what a JVM started for a local master is needed for;
-    `ahead` is one that may do; `archive` goes to the executors.
+    `session` (or its link) is used as it is, and so is an active one where no remote is given: only what `conf` names is set.
+    Without either, Spark runs where `dagflow.spark.connection.address` says; `jvm` says what a JVM started for a local master is
+    needed for; `ahead` is one that may do; `archive` goes to the executors.
 
     Raises JavaMissing, JavaUnsuitable, ConnectMissing, ClusterUnreachable, SessionElsewhere, SettingFixed, SparkLost.
     """
@@ -68,7 +68,7 @@ def connect(
         return link, True
     if archive is not None:
         conf |= archive.settings(conf, outside)
-    return ClassicLink(_start(application, wanted.value, conf, outside, jvm or DriverJvm(), ahead)), True
+    return _start(application, wanted.value, conf, outside, jvm or DriverJvm(), ahead), True
 
 
 def address_of(master: str | None, remote: str | None, conf: Mapping[str, str], session: Any = None) -> Address:
@@ -95,6 +95,7 @@ def active_session() -> Any:
     """The session that this process has, whichever thread asks, or None. Raises SparkLost when its Spark is gone."""
     if "pyspark" not in sys.modules:
         return None
+    from pyspark import SparkContext
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -109,19 +110,24 @@ def active_session() -> Any:
         except Exception as error:
             raise SparkLost(address="the active session", doing="an earlier run", reason=first_line(error)) from error
         return found
-    return None
+    if SparkContext._active_spark_context is None:
+        return None
+    try:
+        return SparkSession.builder.getOrCreate()  # its session has not been asked for yet
+    except Exception as error:
+        raise SparkLost(address="the active session", doing="an earlier run", reason=first_line(error)) from error
 
 
-def forget(session: Any) -> None:
-    """Makes pyspark forget a session of its own JVM that is gone, so that this process can start another one."""
+def forget(link: Link) -> None:
+    """Stop a session; of a JVM that is gone, make pyspark forget it, so that this process can start another one."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     with contextlib.suppress(Exception):
-        session.stop()  # a JVM that lives, and has only lost its SparkContext, is used again
+        link.stop()  # a JVM that lives, and has only lost its SparkContext, is used again
         return
     with contextlib.suppress(Exception):
-        session.sparkContext._accumulatorServer.shutdown()
+        link.context._accumulatorServer.shutdown()  # type: ignore[attr-defined]  # classic: stopping the other kind raises nothing
     gateway: Any = SparkContext._gateway
     with contextlib.suppress(Exception):
         gateway.shutdown()
@@ -136,10 +142,12 @@ def forget(session: Any) -> None:
 
 
 def link_of(session: Any) -> Link:
-    """The adapter of a session."""
+    """The adapter of a session; one that is an adapter already is its own."""
+    if isinstance(session, ClassicLink | ConnectLink):
+        return session
     if is_of_connect(session):
         return ConnectLink(session, f"sc://{session.client.host}")
-    return ClassicLink(session)
+    return ClassicLink(session.sparkContext, session)
 
 
 def adapt(link: Link, conf: Mapping[str, str]) -> None:
@@ -162,11 +170,11 @@ def jobs_run(session: Any) -> int:
 
 def _start(
     application: str, master: str, conf: Mapping[str, str], outside: Mapping[str, Given], jvm: DriverJvm, ahead: JvmAhead | None
-) -> Any:
-    from pyspark.sql import SparkSession
+) -> ClassicLink:
+    from pyspark import SparkConf, SparkContext
 
     check_reachable(master)
-    # the first mapInArrow imports pandas: meanwhile, while this process would wait for the JVM
+    # what pyspark imports by the way, at its first call into Java and with the first query, while this process waits for the JVM
     threading.Thread(target=_import_ahead, name="dagflow-imports", daemon=True).start()
     # py4j logs each call that a dying JVM leaves without an answer, with its traceback; the run tells it, once
     logging.getLogger().addFilter(is_not_of_py4j)
@@ -180,22 +188,24 @@ def _start(
             quiet, options = stack.enter_context(quiet_file()), stack.enter_context(quick_start(jvm, master, conf, outside))
             settings = settings_at_start(master, conf, outside, quiet, options)
         settings |= of_workers
-        builder = SparkSession.builder.master(master).appName(application).config(map=settings)
+        given = SparkConf().setMaster(master).setAppName(application).setAll([*settings.items()])
         try:
-            session = builder.getOrCreate()
-            session.sparkContext.setLogLevel("FATAL")
+            link = ClassicLink(SparkContext.getOrCreate(given))
+            link.context.setLogLevel("FATAL")
+            if jvm.runs_queries:
+                _ = link.spark  # now, while the first window is planned
         except Exception as error:
             raise not_started(master, error, _values(outside) | settings) from error
     # pyspark's server for accumulators prints a traceback when the JVM dies; the run tells it as SparkLost
-    if (server := getattr(session.sparkContext, "_accumulatorServer", None)) is not None:
+    if (server := getattr(link.context, "_accumulatorServer", None)) is not None:
         server.handle_error = lambda *_: None
-    return session
+    return link
 
 
 def _import_ahead() -> None:
     with contextlib.suppress(Exception):  # the job that needs it says what is wrong
-        importlib.import_module("pyspark.sql.pandas.functions")
-        importlib.import_module("pandas")
+        for name in ("pyspark.testing", "pyspark.sql.pandas.functions", "pandas"):
+            importlib.import_module(name)
 
 
 def is_not_of_py4j(record: logging.LogRecord) -> bool:

@@ -21,7 +21,7 @@ from dagflow.spark.jvm.java import Java, read_release
 from dagflow.spark.jvm.java_stand_in import CLASS_PATH_FILE, LAUNCHER_CLASS_PATH, REAL_HOME
 from dagflow.storage.local.cache import lasting
 
-FORMAT = 1
+FORMAT = 2
 PREFIX = "classes-"
 ARCHIVE, CHECKSUM = "archive.jsa", "checksum"
 CLASS_LIST, LOADED_CLASS_PATH = "classes", "loaded_class_path"

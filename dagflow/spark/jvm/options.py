@@ -26,11 +26,13 @@ _SHARING = re.compile(r"-Xshare:|-XX:(SharedArchiveFile|ArchiveClassesAtExit|[+-
 class DriverJvm:
     """The needs of a run in the JVM that dagflow may start for it.
 
-    `runs_dataframes`: rows enter the JVM, so it keeps its compilers and its collector. `use_archive`: whether it may load its
-    classes from an archive. `preload`: the modules of the operators, for workers.
+    `runs_dataframes`: rows enter the JVM, so it keeps its compilers and its collector. `runs_queries`: windows are queries of a
+    session, because of DataFrames or exchanges. `use_archive`: whether it may load its classes from an archive. `preload`: the
+    modules of the operators, for workers.
     """
 
     runs_dataframes: bool = True
+    runs_queries: bool = True
     use_archive: bool = False
     preload: tuple[str, ...] = ()
 

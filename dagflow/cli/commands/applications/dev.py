@@ -55,34 +55,34 @@ def command(state: ErrorOutput, arguments: AppArguments) -> int:
 
 
 class _Session:
-    """The Spark session that all runs share; started for the first one that needs it."""
+    """The Spark that all runs share; started for the first one that needs it."""
 
     def __init__(self) -> None:
-        self._session: Any = None
+        self._link: Any = None
         self._is_ours = False
 
     def runner(self, built: LoadedApplication, plan: Plan) -> Runner | None:
         """Return a runner on the session, None for the runner that the settings name."""
         if built.run.runner == "local":
             return None
-        from dagflow.spark.connection.session import open_session
+        from dagflow.spark.connection.session import connect
         from dagflow.spark.runner import SparkRunner
 
-        if self._session is None:
-            jvm = driver_jvm(built, plan)
-            self._session, self._is_ours = open_session(built.dag.name, built.run.master, built.run.remote, built.spark, jvm)
+        if self._link is None:
+            run, jvm = built.run, driver_jvm(built, plan)
+            self._link, self._is_ours = connect(built.dag.name, master=run.master, remote=run.remote, conf=built.spark, jvm=jvm)
         runner: Any = SparkRunner(
-            session=self._session, slots_timeout=built.run.slots_timeout, needs=functools.partial(executor_needs, built, plan)
+            session=self._link, slots_timeout=built.run.slots_timeout, needs=functools.partial(executor_needs, built, plan)
         )
         return cast("Runner", runner)
 
     def close(self) -> None:
-        """Stop the session, if it was started here."""
-        if self._session is not None and self._is_ours:
+        """Stop Spark, if it was started here."""
+        if self._link is not None and self._is_ours:
             from dagflow.spark.connection.session import forget
 
-            forget(self._session)
-        self._session = None
+            forget(self._link)
+        self._link = None
 
 
 @attrs.define
