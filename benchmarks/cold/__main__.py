@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+import attrs
+
 from benchmarks import machine, report
 from benchmarks.lines.inputs import counted, make_many, size_of
 from benchmarks.lines.place import Place
@@ -22,11 +24,12 @@ from dagflow.config.values.units import parse_size
 MARK = "cold starts measured"
 QUICK = 2_000_000
 ROOT = Path(__file__).parents[2]
-SCRIPT, COLD, WARMED, LOCAL, GREP, DUCKDB, POLARS = (
+SCRIPT, COLD, WARMED, LOCAL, NATIVE, GREP, DUCKDB, POLARS = (
     "Spark script",
     "dagflow, no class archive",
     "dagflow, class archive",
     "dagflow, local runner",
+    "dagflow, local runner, dagflow-native",
     "grep -v, one process",
     "DuckDB",
     "Polars",
@@ -119,12 +122,21 @@ def _scan(place: Place, name: str, title: str, source: Path, most: float) -> Ite
 
 def csv(place: Place) -> Iterator[Case]:
     """CSV to Parquet."""
-    yield from _scan(place, "csv", "CSV, 20 columns, to Parquet", make_table(place.disk / "table.csv", place.size), 1.0)
+    yield from _scan(place, "csv", "CSV, 20 columns, to Parquet", make_table(place.disk / "table.csv", place.size // 2), 1.0)
 
 
-def json(place: Place) -> Iterator[Case]:
-    """JSON lines to Parquet."""
-    yield from _scan(place, "json", "JSON lines, 20 columns, to Parquet", make_json(place.disk / "table.jsonl", place.size), 1.2)
+def json(place: Place, native: str | None = None) -> Iterator[Case]:
+    """JSON lines to Parquet. `native`: the Python of an environment that has dagflow and `dagflow-native`."""
+    source = make_json(place.disk / "table.jsonl", place.size // 2)
+    for case in _scan(place, "json", "JSON lines, 20 columns, to Parquet", source, 1.2):
+        if native is None:
+            yield case
+            continue
+        ours = next(each for each in case.contestants if each.name == LOCAL)
+        launch = _launch("benchmarks/scan/ours.py:json_to_parquet", source, place.target("disk"), "--runner", "local")
+        command = [native, *launch[1:]]
+        compiled = attrs.evolve(ours, name=NATIVE, run=partial(_command, command))
+        yield attrs.evolve(case, contestants=[*case.contestants, compiled], goals=[*case.goals, Goal(NATIVE, DUCKDB, most=1.2)])
 
 
 CASES = {"lines": lines, "small": small, "tiny": tiny, "csv": csv, "json": json}
@@ -133,16 +145,18 @@ CASES = {"lines": lines, "small": small, "tiny": tiny, "csv": csv, "json": json}
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the cases that are selected. Return 1 when a goal is missed (never with --quick), else 0."""
     parser = report.parser("cold", "Whole commands from a shell: peers and dagflow, in turn, in one go.")
-    parser.add_argument("--size", type=parse_size, default=500_000_000, help="bytes of the inputs (500MB)")
+    parser.add_argument("--size", type=parse_size, default=1_000_000_000, help="bytes of the lines; CSV and JSON have half (1GB)")
     parser.add_argument("--only", action="append", choices=list(CASES), help="run this group of cases; may be given again")
+    parser.add_argument("--native-python", metavar="PYTHON", help="of an environment that has dagflow and dagflow-native")
     given = parser.parse_args(arguments)
     results = report.Report(given, MARK, report.typed("cold", arguments))
     machine.adopt_orphans()  # JVMs, whose launches do not wait for them
+    cases: dict[str, Callable[[Place], Iterator[Case]]] = {**CASES, "json": partial(json, native=given.native_python)}
     with Place(QUICK if given.quick else given.size, given.quick, None, given.disk) as place:
         if not given.quick:
             _command([sys.executable, "-m", "dagflow", "warm"])
         for name in given.only or CASES:
-            for case in CASES[name](place):
+            for case in cases[name](place):
                 results.run(case)
     return results.end()
 
