@@ -306,6 +306,30 @@ def test_a_command_forks_the_server_from_itself_unless_it_has_threads(arguments:
     assert not done.stderr
 
 
+LAUNCHED = """
+import os, sys
+from dagflow.local import boot
+
+def refuse():
+    threads = len(os.listdir("/proc/self/task"))
+    sys.exit(f"{threads} threads; imported: {sys.modules.keys() & {'pyarrow', 'numpy'}}")
+
+boot.boot = refuse
+from dagflow.cli.main import main
+sys.exit(main(sys.argv[1:], is_process=True))
+"""
+
+
+@pytest.mark.full  # a whole launch
+def test_a_launch_can_fork_its_server(source: Path, tmp_path: Path) -> None:
+    """Nothing that the command imports starts a thread, which would cost each launch a second import of everything."""
+    definitions = ["-D", f"input={source}", "-D", f"output={tmp_path / 'out'}"]
+    command = [sys.executable, "-c", LAUNCHED, "launch", "apps/line_filter", *definitions, "--runner", "local", "--slots", "2"]
+    environment = {name: value for name, value in os.environ.items() if name not in boot.SINGLE_THREADED}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+
+
 SCRIPT = """
 import os, sys
 from dagflow import launch

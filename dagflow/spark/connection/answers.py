@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
-import pyarrow as pa
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SCHEMA = "answer binary"
-_ARROW = pa.schema([("answer", pa.binary())])
 
 Answers = Callable[[Iterable[int]], Iterator[bytes]]
 """Runs the tasks with these numbers, in a worker, and yields an answer for each."""
@@ -39,6 +40,8 @@ def row(answer: bytes) -> pa.RecordBatch:
     >>> row(b"done").to_pylist()
     [{'answer': b'done'}]
     """
+    import pyarrow as pa  # a launch imports this module before it may start Arrow's threads: see `dagflow.local.boot`
+
     offsets = struct.pack("=2i", 0, len(answer))
     array = pa.BinaryArray.from_buffers(pa.binary(), 1, [None, pa.py_buffer(offsets), pa.py_buffer(answer)])
-    return pa.RecordBatch.from_arrays([array], schema=_ARROW)
+    return pa.RecordBatch.from_arrays([array], names=["answer"])
