@@ -150,6 +150,10 @@ class FileSystem(Protocol):
         """Return whether no file can get this name: there is one, or, on disks, a folder. Costs an object store one request."""
         ...
 
+    def start_sync(self, writer: BinaryWriter, start: int) -> None:
+        """Begin to make durable what was written from an offset on, where the system can. Does not wait."""
+        ...
+
     def sync_file(self, writer: BinaryWriter) -> None:
         """Wait until the data that was written would survive a power cut. On object stores, `close` does that."""
         ...

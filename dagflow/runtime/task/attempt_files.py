@@ -23,13 +23,16 @@ from dagflow.storage import (
 )
 
 _BUFFER = 256 << 10  # writes of this size and more go straight through
+_SYNC_EVERY = 8 << 20  # bytes after which a durable file is written to the disk, while the task goes on
 
 
 class _Attempt:
     """One attempt file; collects small writes."""
 
-    def __init__(self, operator: str, folder: str, name: str, path: str) -> None:
+    def __init__(self, operator: str, folder: str, name: str, path: str, durable: bool) -> None:
         self.operator, self.folder, self.name, self.path = operator, folder, name, path
+        self._durable = durable
+        self._written = self._syncing = 0  # bytes handed to the system; those of them that it was told to sync
         self.size = 0
         self.count: int | None = None
         self._hash = new_hash(FILES_ALGORITHM)
@@ -72,7 +75,12 @@ class _Attempt:
             view = memoryview(data).cast("B")
             self._hash.update(view)
             while len(view):
-                view = view[self._writer.write(view) :]
+                done = self._writer.write(view)
+                self._written += done
+                view = view[done:]
+            if self._durable and self._written - self._syncing >= _SYNC_EVERY:
+                self._system.start_sync(self._writer, self._syncing)
+                self._syncing = self._written
 
     def close(self) -> None:
         """Close the open file for now. The next write opens it again where that is possible."""
@@ -87,13 +95,13 @@ class _Attempt:
             return open(self._closed, "ab", buffering=0)
         return self._system.create(self.path)
 
-    def finish(self, durable: bool) -> StagedFile:
-        """Write what is left and close."""
+    def finish(self) -> StagedFile:
+        """Write what is left, synced if asked, and close."""
         self._drain()
         with explained(self.path, "writing the output"):
             if self._writer is None:
                 self._writer = self._open()
-            if durable:
+            if self._durable:
                 self._system.sync_file(self._writer)
             self._writer.close()
         records = (1 if self.size else 0) if self.count is None else self.count
@@ -142,12 +150,12 @@ class AttemptFiles:
         key = (operator, folder, name)
         if key not in self._open:
             path = join(folder, f"{STAGING}/{self._prefix}.{len(self._open)}")
-            self._open[key] = _Attempt(operator, folder, name, path)
+            self._open[key] = _Attempt(operator, folder, name, path, self._durable)
         return self._open[key]
 
     def finish(self) -> list[StagedFile]:
         """Close all files, synced if asked, and return what they are to become. The process that decides syncs their names."""
-        done = [attempt.finish(self._durable) for attempt in self._open.values()]
+        done = [attempt.finish() for attempt in self._open.values()]
         self._open.clear()
         return done
 

@@ -184,6 +184,14 @@ class LocalFileSystem:
         """See `FileSystem.is_taken`."""
         return self.exists(path)
 
+    def start_sync(self, writer: BinaryWriter, start: int) -> None:
+        """See `FileSystem.start_sync`."""
+        if sys.platform != "linux":
+            return
+        with contextlib.suppress(OSError):
+            # There, this begins to write dirty pages and does not wait. They stay in the cache, since they are being written.
+            os.posix_fadvise(cast("io.BufferedWriter", writer).fileno(), start, 0, os.POSIX_FADV_DONTNEED)
+
     def sync_file(self, writer: BinaryWriter) -> None:
         """See `FileSystem.sync_file`."""
         writer.flush()

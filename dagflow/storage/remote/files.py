@@ -229,6 +229,9 @@ class FsspecFileSystem:
         with driver_errors(path, "looking at it"):
             return s3.is_object(*self.resolve(path))
 
+    def start_sync(self, writer: BinaryWriter, start: int) -> None:
+        """See `FileSystem.start_sync`: nothing to do."""
+
     def sync_file(self, writer: BinaryWriter) -> None:
         """See `FileSystem.sync_file`: the store has the file when it is closed."""
         writer.flush()

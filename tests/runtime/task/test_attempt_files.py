@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -152,3 +153,26 @@ def test_an_error_of_the_driver_while_abandoning_does_not_replace_the_one_before
     files = AttemptFiles(0, "epoch", "attempt", durable=False)
     files.create("sink", str(tmp_path), "a").write(b"x" * (1 << 20))
     files.abandon()
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_large_durable_file_goes_to_the_disk_while_it_is_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, durable: bool
+) -> None:
+    started: list[int] = []
+    start_sync = LocalFileSystem.start_sync
+
+    def noting(self: LocalFileSystem, writer: Any, start: int) -> None:
+        started.append(start)
+        start_sync(self, writer, start)
+
+    monkeypatch.setattr(LocalFileSystem, "start_sync", noting)
+    files = AttemptFiles(0, "epoch", "attempt", durable=durable)
+    large, small = files.create("sink", str(tmp_path), "large"), files.create("sink", str(tmp_path), "small")
+    content = random.Random(1).randbytes(3 << 20)
+    for _ in range(8):
+        large.write(content)
+        small.write(b"row\n")
+    staged = {file.name: Path(file.attempt).read_bytes() for file in files.finish()}
+    assert staged == {"large": content * 8, "small": b"row\n" * 8}
+    assert started == ([0, 9 << 20] if durable else [])
