@@ -49,7 +49,7 @@ def windows(place: Place) -> Iterator[Case]:
         Contestant(safe, partial(window, "machine", 1), clean=clean),
         Contestant(f"{mine}, durable, two windows in flight", partial(window, "machine", 2), clean=clean),
     ]
-    goals = [Goal(name, peer.name, most=0.6) for name in (safe, mine) for peer in contestants[:2]]
+    goals = [Goal(name, peer.name, most=most) for name, most in ((safe, 0.55), (mine, 0.5)) for peer in contestants[:2]]
     title = "A window of two tiny blocks: from the end of one to the end of the next"
     yield Case("windows", title, contestants, goals)
     yield _nothing(place, files, target)
