@@ -38,7 +38,7 @@ class FixedBytesReaderContext(PieceReaderContext):
     cuts: ClassVar[Literal["any", "fixed"]] = "fixed"
 
     length: int | None = attrs.field(default=None, validator=attrs.validators.optional(check_size))
-    piece_bytes: Bytes = attrs.field(default=MiB, validator=check_piece_size, kw_only=True)
+    piece_bytes: Bytes = attrs.field(default=2 * MiB, validator=check_piece_size, kw_only=True)
 
     _source: Source | None = attrs.field(init=False, eq=False, repr=False, default=None)
 
