@@ -147,7 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = report.parser("cold", "Whole commands from a shell: peers and dagflow, in turn, in one go.")
     parser.add_argument("--size", type=parse_size, default=1_000_000_000, help="bytes of the lines; CSV and JSON have half (1GB)")
     parser.add_argument("--only", action="append", choices=list(CASES), help="run this group of cases; may be given again")
-    parser.add_argument("--native-python", metavar="PYTHON", help="of an environment that has dagflow and dagflow-native")
+    parser.add_argument("--native-python", metavar="PYTHON", help="a Python that has dagflow and dagflow-native")
     given = parser.parse_args(arguments)
     results = report.Report(given, MARK, report.typed("cold", arguments))
     machine.adopt_orphans()  # JVMs, whose launches do not wait for them

@@ -151,7 +151,7 @@ class FileSystem(Protocol):
         ...
 
     def start_sync(self, writer: BinaryWriter, start: int) -> None:
-        """Begin to make durable what was written from an offset on, where the system can. Does not wait."""
+        """Start to sync what was written from an offset on, where the system can. Does not wait."""
         ...
 
     def sync_file(self, writer: BinaryWriter) -> None:

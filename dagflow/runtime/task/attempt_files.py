@@ -32,7 +32,7 @@ class _Attempt:
     def __init__(self, operator: str, folder: str, name: str, path: str, durable: bool) -> None:
         self.operator, self.folder, self.name, self.path = operator, folder, name, path
         self._durable = durable
-        self._written = self._syncing = 0  # bytes handed to the system; those of them that it was told to sync
+        self._written = self._syncing = 0  # bytes handed to the system; those whose sync has started
         self.size = 0
         self.count: int | None = None
         self._hash = new_hash(FILES_ALGORITHM)

@@ -19,7 +19,7 @@ SILENCE = 20.0  # seconds without an answer after which a Connect server is take
 
 
 class Link(Protocol):
-    """A Spark session as the runner sees it."""
+    """The connection to a Spark, as the runner uses it."""
 
     address: str
     in_one_process: bool
@@ -71,8 +71,8 @@ class Link(Protocol):
 class ClassicLink:
     """Spark in this process's own JVM: its context, and its session, which is made when it is asked for.
 
-    A local Spark runs windows without exchanges as jobs of RDDs. They need no session, and so none of the classes of Spark SQL:
-    without a class archive, those take 6 of the 14 seconds until a first job has run.
+    A local Spark runs windows without exchanges as jobs of RDDs. They need no session, and so none of the classes of Spark SQL
+    (see docs/decisions).
     """
 
     def __init__(self, context: Any, session: Any = None) -> None:
@@ -104,7 +104,7 @@ class ClassicLink:
         return str(conf.get(key, default))
 
     def run(self, answers: Answers, count: int) -> list[bytes]:
-        """Run a job of an RDD in a local Spark. Others may refuse RDDs, as some platforms do: there, it is a query."""
+        """Run an RDD job with a local master, else a query: some platforms refuse RDDs."""
         if not self.in_one_process:
             return queried(self.spark, answers, count)
         found: list[bytes] = self.context.parallelize(range(count), count).mapPartitions(answers).collect()

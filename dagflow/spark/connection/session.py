@@ -119,7 +119,7 @@ def active_session() -> Any:
 
 
 def forget(link: Link) -> None:
-    """Stop a session; of a JVM that is gone, make pyspark forget it, so that this process can start another one."""
+    """Stop Spark. If its JVM is gone, clear what pyspark keeps of it, so that this process can start another one."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -142,7 +142,7 @@ def forget(link: Link) -> None:
 
 
 def link_of(session: Any) -> Link:
-    """The adapter of a session; one that is an adapter already is its own."""
+    """Return the link of a session; a link is returned as it is."""
     if isinstance(session, ClassicLink | ConnectLink):
         return session
     if is_of_connect(session):
@@ -174,7 +174,7 @@ def _start(
     from pyspark import SparkConf, SparkContext
 
     check_reachable(master)
-    # what pyspark imports by the way, at its first call into Java and with the first query, while this process waits for the JVM
+    # what pyspark imports at its first call into Java and with the first query: now, while the JVM starts
     threading.Thread(target=_import_ahead, name="dagflow-imports", daemon=True).start()
     # py4j logs each call that a dying JVM leaves without an answer, with its traceback; the run tells it, once
     logging.getLogger().addFilter(is_not_of_py4j)

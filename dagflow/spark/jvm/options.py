@@ -27,7 +27,7 @@ class DriverJvm:
     """The needs of a run in the JVM that dagflow may start for it.
 
     `runs_dataframes`: rows enter the JVM, so it keeps its compilers and its collector. `runs_queries`: windows are queries of a
-    session, because of DataFrames or exchanges. `use_archive`: whether it may load its classes from an archive. `preload`: the
+    session, because the plan has exchanges. `use_archive`: whether it may load its classes from an archive. `preload`: the
     modules of the operators, for workers.
     """
 

@@ -189,7 +189,7 @@ class LocalFileSystem:
         if sys.platform != "linux":
             return
         with contextlib.suppress(OSError):
-            # There, this begins to write dirty pages and does not wait. They stay in the cache, since they are being written.
+            # There, this begins to write dirty pages and does not wait. Those being written stay cached; few others are dropped.
             os.posix_fadvise(cast("io.BufferedWriter", writer).fileno(), start, 0, os.POSIX_FADV_DONTNEED)
 
     def sync_file(self, writer: BinaryWriter) -> None:
