@@ -16,8 +16,8 @@ from dagflow.runtime.runner import TasksDied
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.program import Job
 from dagflow.spark.connection.ahead import JvmAhead
-from dagflow.spark.connection.answers import queried
-from dagflow.spark.connection.archives import PYTHON_OF_QUERIES, PythonArchive
+from dagflow.spark.connection.answers import PYTHON_OF_QUERIES, queried
+from dagflow.spark.connection.archives import PythonArchive
 from dagflow.spark.connection.failures import dead_partition, failure
 from dagflow.spark.connection.links import ClassicLink, Link, is_local
 from dagflow.spark.connection.session import address_of, connect, forget

@@ -208,7 +208,7 @@ def test_start_up_times(arguments: list[str], limit: float) -> None:
 @pytest.fixture
 def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hide the session that other tests may have left active in this process: it would go before the environment."""
-    monkeypatch.setattr(session, "active_session", lambda: None)
+    monkeypatch.setattr(session, "active_link", lambda: None)
 
 
 @pytest.mark.usefixtures("no_session")

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SCHEMA = "answer binary"
+PYTHON_OF_QUERIES = "spark.sql.execution.pyspark.python"
+"""The setting for the Python of a session's queries, where it is not that of RDDs."""
 
 Answers = Callable[[Iterable[int]], Iterator[bytes]]
 """Runs the tasks with these numbers, in a worker, and yields an answer for each."""

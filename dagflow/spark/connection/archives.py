@@ -11,7 +11,6 @@ from dagflow.spark.connection.links import ClassicLink, Link
 from dagflow.spark.connection.starting import given_setting
 
 ARCHIVES = "spark.archives"
-PYTHON_OF_QUERIES = "spark.sql.execution.pyspark.python"
 
 
 @attrs.frozen

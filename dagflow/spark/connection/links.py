@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from dagflow.runtime.run_folder.folders import on_other_machines
-from dagflow.spark.connection.answers import Answers, queried
+from dagflow.spark.connection.answers import PYTHON_OF_QUERIES, Answers, queried
 
 PATIENCE = 3.0  # seconds to wait for further executors once the first one is there
 STEADY = 0.4  # seconds without another executor after which all are taken to be there
@@ -89,8 +89,16 @@ class ClassicLink:
             if self._session is None:
                 from pyspark.sql import SparkSession
 
-                self._session = SparkSession.builder.getOrCreate()
+                # not by the builder, which would go by SPARK_REMOTE
+                self._session = self._made_elsewhere() or SparkSession(self.context)
             return self._session
+
+    def _made_elsewhere(self) -> Any:
+        """The session of this context that user code or another run has made, None without one."""
+        from pyspark.sql import SparkSession
+
+        made = SparkSession._instantiatedSession
+        return made if made is not None and made.sparkContext is self.context else None
 
     @property
     def ui(self) -> str | None:
@@ -100,12 +108,15 @@ class ClassicLink:
 
     def setting(self, key: str, default: str) -> str:
         """Return a setting of the session, else of the context."""
-        conf = self.context.getConf() if self._session is None else self._session.conf
+        conf = self.context._conf if self._session is None else self._session.conf  # getConf() would copy all settings
         return str(conf.get(key, default))
 
     def run(self, answers: Answers, count: int) -> list[bytes]:
-        """Run an RDD job with a local master, else a query: some platforms refuse RDDs."""
-        if not self.in_one_process:
+        """Run an RDD job with a local master, else a query: some platforms refuse RDDs.
+
+        A query, too, where a setting gives queries a Python of their own.
+        """
+        if not self.in_one_process or self.setting(PYTHON_OF_QUERIES, ""):
             return queried(self.spark, answers, count)
         found: list[bytes] = self.context.parallelize(range(count), count).mapPartitions(answers).collect()
         return found
@@ -151,7 +162,8 @@ class ClassicLink:
         if server is not None:
             self.context._accumulatorServer = None
             threading.Thread(target=server.shutdown, name="dagflow-accumulators", daemon=True).start()
-        (self.context if self._session is None else self._session).stop()
+        # a session that outlived its context would be taken for a living one
+        (self._session or self._made_elsewhere() or self.context).stop()
 
 
 class ConnectLink:

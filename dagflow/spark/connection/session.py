@@ -49,9 +49,8 @@ def connect(
     """
     conf = dict(conf or {})
     master = master or conf.get("spark.master")
-    session = session if session is not None else _active_unless_remote(remote, conf)
-    if session is not None:
-        link = link_of(session)
+    link = link_of(session) if session is not None else _active_unless_remote(remote, conf)
+    if link is not None:
         if master is not None and master != link.address:
             raise SessionElsewhere(active=link.address, wanted=master)
         adapt(link, conf)
@@ -73,14 +72,14 @@ def connect(
 
 def address_of(master: str | None, remote: str | None, conf: Mapping[str, str], session: Any = None) -> Address:
     """The address that `connect` would take; starts nothing. Raises SparkLost."""
-    session = session if session is not None else _active_unless_remote(remote, conf)
-    if session is not None:
-        return Address(link_of(session).address, "the active session")
+    link = link_of(session) if session is not None else _active_unless_remote(remote, conf)
+    if link is not None:
+        return Address(link.address, "the active session")
     return checked(address(master, remote, conf, outside_settings()))
 
 
-def _active_unless_remote(remote: str | None, conf: Mapping[str, str]) -> Any:
-    return None if remote is not None or "spark.remote" in conf else active_session()
+def _active_unless_remote(remote: str | None, conf: Mapping[str, str]) -> Link | None:
+    return None if remote is not None or "spark.remote" in conf else active_link()
 
 
 def open_session(
@@ -91,8 +90,8 @@ def open_session(
     return link.spark, ours
 
 
-def active_session() -> Any:
-    """The session that this process has, whichever thread asks, or None. Raises SparkLost when its Spark is gone."""
+def active_link() -> Link | None:
+    """The Spark that this process has, whichever thread asks, or None. Raises SparkLost when its JVM is gone."""
     if "pyspark" not in sys.modules:
         return None
     from pyspark import SparkContext
@@ -109,13 +108,10 @@ def active_session() -> Any:
             continue
         except Exception as error:
             raise SparkLost(address="the active session", doing="an earlier run", reason=first_line(error)) from error
-        return found
-    if SparkContext._active_spark_context is None:
-        return None
-    try:
-        return SparkSession.builder.getOrCreate()  # its session has not been asked for yet
-    except Exception as error:
-        raise SparkLost(address="the active session", doing="an earlier run", reason=first_line(error)) from error
+        if is_of_connect(found) or found.sparkContext._jsc is not None:  # else its context was stopped without it
+            return link_of(found)
+    context = SparkContext._active_spark_context
+    return None if context is None else ClassicLink(context)
 
 
 def forget(link: Link) -> None:
@@ -123,9 +119,11 @@ def forget(link: Link) -> None:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+    started = getattr(SparkContext._gateway, "proc", None)
     with contextlib.suppress(Exception):
-        link.stop()  # a JVM that lives, and has only lost its SparkContext, is used again
-        return
+        link.stop()
+        if started is None or started.poll() is None:
+            return  # a JVM that lives, and has only lost its SparkContext, is used again
     with contextlib.suppress(Exception):
         link.context._accumulatorServer.shutdown()  # type: ignore[attr-defined]  # classic: stopping the other kind raises nothing
     gateway: Any = SparkContext._gateway
@@ -192,7 +190,7 @@ def _start(
         try:
             link = ClassicLink(SparkContext.getOrCreate(given))
             link.context.setLogLevel("FATAL")
-            if jvm.runs_queries:
+            if jvm.runs_queries or any(key.startswith("spark.sql.") for key in conf):  # whose values only a session checks
                 _ = link.spark  # now, while the first window is planned
         except Exception as error:
             raise not_started(master, error, _values(outside) | settings) from error

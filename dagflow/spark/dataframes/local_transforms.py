@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dagflow.runtime.stage.program import DataFrameTransform
 from dagflow.spark.connection.address import DEFAULT_MASTER
-from dagflow.spark.connection.session import active_session, open_session
+from dagflow.spark.connection.session import active_link, open_session
 from dagflow.spark.dataframes.transforms import applied, as_arrow, schema_in_spark, transform_failed
 
 
@@ -27,7 +27,7 @@ class LocalTransformRunner:
 
         if self._session is None:
             # a cluster that spark-submit or the environment names is none of the local runner's business
-            master = None if active_session() is not None else DEFAULT_MASTER
+            master = None if active_link() is not None else DEFAULT_MASTER
             self._session, self._ours = open_session("dagflow", master, None, {"spark.sql.shuffle.partitions": "2"})
         given = schema_in_spark(transform.given, transform.operator, "its input")
         table = pa.Table.from_batches([batch.cast(as_arrow(given)) for batch in batches], schema=as_arrow(given))

@@ -10,7 +10,7 @@ import pytest
 
 from dagflow.errors import SessionElsewhere, SettingFixed
 from dagflow.spark.connection import starting
-from dagflow.spark.connection.session import active_session, connect, jobs_run
+from dagflow.spark.connection.session import active_link, connect, jobs_run
 
 pytestmark = pytest.mark.spark
 
@@ -90,4 +90,4 @@ def test_the_file_that_makes_spark_quiet_goes_again() -> None:
 
 def test_there_is_a_session_only_once_somebody_made_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(__import__("sys").modules, "pyspark", raising=False)
-    assert active_session() is None
+    assert active_link() is None

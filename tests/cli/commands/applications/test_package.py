@@ -82,7 +82,7 @@ def test_a_package_and_a_python_of_your_own_contradict_each_other(monkeypatch: p
     from dagflow.launching.build import build
     from dagflow.launching.launch import packaged
 
-    monkeypatch.setattr("dagflow.spark.connection.session.active_session", lambda: None)  # of another test
+    monkeypatch.setattr("dagflow.spark.connection.session.active_link", lambda: None)  # of another test
     definitions = ["input=logs", "output=out", "spark.pyspark.python=/opt/python"]
     built = build(LINE_FILTER, definitions=definitions, options={"master": "spark://boss:7077", "package": True})
     with pytest.raises(ConflictingSettings, match="brings its own Python"):
