@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-import attrs
-
 from benchmarks import machine, report
 from benchmarks.lines.inputs import counted, make_many, size_of
 from benchmarks.lines.place import Place
@@ -111,12 +109,16 @@ def tiny(place: Place) -> Iterator[Case]:
     shutil.rmtree(source)
 
 
-def _scan(place: Place, name: str, title: str, source: Path, most: float) -> Iterator[Case]:
+def _scan(place: Place, name: str, title: str, source: Path, most: float, native: str | None = None) -> Iterator[Case]:
+    application, target = f"benchmarks/scan/ours.py:{name}_to_parquet", place.target("disk")
     engines = {} if place.quick else {SCRIPT: "spark"}
     engines |= {label: package for label, package in ((DUCKDB, "duckdb"), (POLARS, "polars")) if is_there(package)}
-    peers = {label: _peer(engine, name, source, place.target("disk")) for label, engine in engines.items()}
-    contestants = [*_contestants(place, f"benchmarks/scan/ours.py:{name}_to_parquet", source, peers, summed)]
-    yield Case(name, title, contestants, [Goal(WARMED, SCRIPT, most=0.4), Goal(LOCAL, DUCKDB, most=most)])
+    others = {label: _peer(engine, name, source, target) for label, engine in engines.items()}
+    goals = [Goal(WARMED, SCRIPT, most=0.4), Goal(LOCAL, DUCKDB, most=most)]
+    if native is not None:
+        others[NATIVE] = [native, *_launch(application, source, target, "--runner", "local")[1:]]
+        goals.append(Goal(NATIVE, DUCKDB, most=most))
+    yield Case(name, title, [*_contestants(place, application, source, others, summed)], goals)
     source.unlink()
 
 
@@ -126,17 +128,9 @@ def csv(place: Place) -> Iterator[Case]:
 
 
 def json(place: Place, native: str | None = None) -> Iterator[Case]:
-    """JSON lines to Parquet. `native`: the Python of an environment that has dagflow and `dagflow-native`."""
+    """JSON lines to Parquet. `native`: a Python that has dagflow and `dagflow-native`."""
     source = make_json(place.disk / "table.jsonl", place.size // 2)
-    for case in _scan(place, "json", "JSON lines, 20 columns, to Parquet", source, 1.2):
-        if native is None:
-            yield case
-            continue
-        ours = next(each for each in case.contestants if each.name == LOCAL)
-        launch = _launch("benchmarks/scan/ours.py:json_to_parquet", source, place.target("disk"), "--runner", "local")
-        command = [native, *launch[1:]]
-        compiled = attrs.evolve(ours, name=NATIVE, run=partial(_command, command))
-        yield attrs.evolve(case, contestants=[*case.contestants, compiled], goals=[*case.goals, Goal(NATIVE, DUCKDB, most=1.2)])
+    yield from _scan(place, "json", "JSON lines, 20 columns, to Parquet", source, 1.2, native)
 
 
 CASES = {"lines": lines, "small": small, "tiny": tiny, "csv": csv, "json": json}

@@ -108,14 +108,15 @@ def tasks(environ: Mapping[str, str]) -> Iterator[Check]:
 
 def session() -> Iterator[Check]:
     """Start Spark, run one task, and stop it."""
+    from dagflow.spark.connection.answers import queried
     from dagflow.spark.connection.session import connect
-    from dagflow.spark.training import rows
+    from dagflow.spark.task import warm_up
 
     began = time.monotonic()
     try:
         link, is_ours = connect("dagflow doctor", jvm=None)
         ready = time.monotonic()
-        link.spark.range(0, 1, 1, 1).mapInArrow(rows, "id bigint").collect()
+        queried(link.spark, warm_up, 1)
         ended = time.monotonic()
         if is_ours:
             link.stop()

@@ -74,10 +74,9 @@ class _Attempt:
                 self._writer = self._open()
             view = memoryview(data).cast("B")
             self._hash.update(view)
+            self._written += len(view)
             while len(view):
-                done = self._writer.write(view)
-                self._written += done
-                view = view[done:]
+                view = view[self._writer.write(view) :]
             if self._durable and self._written - self._syncing >= _SYNC_EVERY:
                 self._system.start_sync(self._writer, self._syncing)
                 self._syncing = self._written

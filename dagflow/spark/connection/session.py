@@ -39,7 +39,7 @@ def connect(
     ahead: JvmAhead | None = None,
     archive: PythonArchive | None = None,
 ) -> tuple[Link, bool]:
-    """A session with its adapter, and whether it is ours to stop.
+    """Return the link to a Spark, and whether it is ours to stop.
 
     `session` (or its link) is used as it is, and so is an active one where no remote is given: only what `conf` names is set.
     Without either, Spark runs where `dagflow.spark.connection.address` says; `jvm` says what a JVM started for a local master is

@@ -51,9 +51,9 @@ print("left:", active_link())
 link, ours = connect("z", master="local[1]", conf={**given, "spark.sql.session.timeZone": "UTC"}, jvm=jvm)
 print("a session for settings of SQL:", link._session is not None, "ours:", ours)
 assert link.run(warm_up, 1) == [b""]
-made = SparkContext._gateway.proc
-made.kill()
-made.wait()
+process = SparkContext._gateway.proc
+process.kill()
+process.wait()
 forget(link)
 print("forgotten:", SparkContext._gateway)
 """
