@@ -120,10 +120,11 @@ class FailingServer:
                 return False
             before = _hits(connection)
             connection.execute("INSERT INTO chaos VALUES (%s)", [code])
-            has_hit = _until(lambda: _hits(connection) > before, runs)
-            time.sleep(rng.uniform(0, 0.5))
-            connection.execute("DELETE FROM chaos")
-        return has_hit
+            if _until(lambda: _hits(connection) > before, runs):
+                time.sleep(rng.uniform(0, 0.5))
+            connection.execute("SET lock_timeout = 0")
+            connection.execute("TRUNCATE chaos")  # when all that have read the code have ended: then the hits are complete
+            return _hits(connection) > before
 
     def _locked(self, name: str, runs: Runs, rng: random.Random) -> bool:
         """Another session has locked the table."""
@@ -136,7 +137,8 @@ class FailingServer:
                     connection.execute("LOCK TABLE orders IN ACCESS EXCLUSIVE MODE")
                     waiting = b"SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'orders'::regclass"
                     has_hit = _until(lambda: bool(beside.execute(waiting).fetchall()), runs)
-                    time.sleep(rng.uniform(0, 1.5))  # lock_timeout of the launch is shorter
+                    if has_hit:
+                        time.sleep(rng.uniform(0, 1.5))  # lock_timeout of the launch is shorter
             except psycopg.Error:  # there is no table yet
                 return False
         return has_hit
