@@ -132,9 +132,9 @@ def test_a_range_in_which_all_messages_were_removed(any_log: AnyLog, client: Log
 
 def test_messages_that_retention_has_deleted(any_log: AnyLog, client: LogClient) -> None:
     full = fill(any_log, client, 10)
-    stream = client.open(any_log.topic, 0, full.first, full.identity)
     any_log.delete_before(full.first + 4)
     assert partition_of(any_log, client).first == full.first + 4
+    stream = client.open(any_log.topic, 0, full.first, full.identity)
     with pytest.raises(OffsetsGone) as gone:
         stream.read(full.first + 6)
     assert gone.value.first == full.first + 4
@@ -145,6 +145,23 @@ def test_messages_that_retention_has_deleted(any_log: AnyLog, client: LogClient)
     any_log.delete_before(full.end)
     assert (partition_of(any_log, client).first, partition_of(any_log, client).end) == (full.end, full.end)
     stream.close()
+
+
+def test_retention_deletes_before_a_stream_that_is_open(any_log: AnyLog, client: LogClient) -> None:
+    full = fill(any_log, client, 10)
+    stream = client.open(any_log.topic, 0, full.first, full.identity)
+    any_log.delete_before(full.first + 4)
+    offsets: list[int] = []
+    is_gone = False
+    try:
+        while batch := stream.read(full.end):
+            offsets += batch.column("offset").to_pylist()
+    except OffsetsGone:
+        is_gone = True
+    stream.close()
+    # A client may have fetched messages before. What it has not fetched is gone, and is never skipped without a word.
+    assert offsets == list(range(full.first, stream.position))
+    assert is_gone or stream.position == full.end
 
 
 def test_a_topic_that_is_created_again_is_another_one(any_log: AnyLog, client: LogClient) -> None:
