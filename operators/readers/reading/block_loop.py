@@ -194,7 +194,7 @@ class BlockLoop:
                 claiming.track(self.source.tracker_of(block), with_first=not (joins and claiming.has_pace))
                 self.context.track(claiming.tracker)
             if has_pieces:
-                for piece in (record,) if claiming.tracker is None else claiming.parts(record):
+                for piece in (record,) if claiming.tracker is None else claiming.parts(record, joins):
                     can_wait = joins and may_be_joined(piece)
                     if output.is_waiting and not (can_wait and claiming.has_room(len(piece))):
                         self.emit_waiting()

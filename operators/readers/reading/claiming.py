@@ -101,9 +101,12 @@ class Claiming:
             self._waiting += count
         return self._waits
 
-    def parts(self, piece: Piece) -> Iterator[Piece]:
-        """Yield the parts of a piece, each claimed just before. `is_over` tells that some were refused."""
-        points: Any = _Positions(piece) if piece.has_only_split_points else piece.split_points
+    def parts(self, piece: Piece, joins: bool = False) -> Iterator[Piece]:
+        """Yield the parts of a piece, each claimed just before. `is_over` tells that some were refused.
+
+        `joins`: the piece may be passed on together with others, and need not know then where each of its records starts.
+        """
+        points: Any = _Positions(piece) if joins and piece.has_only_split_points else piece.split_points
         total, at = len(points), 0
         if not total:  # all belongs to what was claimed before
             yield piece
