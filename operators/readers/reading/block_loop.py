@@ -191,10 +191,10 @@ class BlockLoop:
         clock, began = claiming.clock, 0.0
         for record in self._find(block, is_consecutive):
             if claiming.tracker is None and self.source.can_split(block) and reader_context.can_be_cut():
-                claiming.track(self.source.tracker_of(block), with_first=not (joins and claiming.has_pace))
+                claiming.track(self.source.tracker_of(block), joins=joins)
                 self.context.track(claiming.tracker)
             if has_pieces:
-                for piece in (record,) if claiming.tracker is None else claiming.parts(record, joins):
+                for piece in (record,) if claiming.tracker is None else claiming.parts(record):
                     can_wait = joins and may_be_joined(piece)
                     if output.is_waiting and not (can_wait and claiming.has_room(len(piece))):
                         self.emit_waiting()

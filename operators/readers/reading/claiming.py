@@ -68,6 +68,7 @@ class Claiming:
     _limit: int = FIRST
     _before: int = FIRST
     _is_first: bool = False
+    _joins: bool = False
     _quickest: float = math.inf
     _firsts: int = 0
     _worked: float = 0.0
@@ -78,15 +79,14 @@ class Claiming:
         """Begin a block. Nothing is claimed before it has a tracker."""
         self.tracker, self.is_over = None, False
 
-    @property
-    def has_pace(self) -> bool:
-        """True once records have been passed on."""
-        return self._firsts > 0 or self._worked > 0
+    def track(self, tracker: Any, *, joins: bool = False) -> None:
+        """Claim the records of the current block with a tracker. `joins`: they may be passed on with those of other blocks.
 
-    def track(self, tracker: Any, *, with_first: bool = True) -> None:
-        """Claim the records of the current block with a tracker. `with_first`: its first records may be passed on at once."""
-        self.tracker = tracker
-        self._is_first = with_first and (self._firsts + 1) * COST <= max(FREE, SHARE * self._worked)
+        Then its first records are passed on at once only while no pace is known, and where each record starts is not asked for.
+        """
+        self.tracker, self._joins = tracker, joins
+        has_pace = self._firsts > 0 or self._worked > 0
+        self._is_first = not (joins and has_pace) and (self._firsts + 1) * COST <= max(FREE, SHARE * self._worked)
         if self._is_first:
             self._before, self._limit = self._limit, FIRST
 
@@ -101,12 +101,9 @@ class Claiming:
             self._waiting += count
         return self._waits
 
-    def parts(self, piece: Piece, joins: bool = False) -> Iterator[Piece]:
-        """Yield the parts of a piece, each claimed just before. `is_over` tells that some were refused.
-
-        `joins`: the piece may be passed on together with others, and need not know then where each of its records starts.
-        """
-        points: Any = _Positions(piece) if joins and piece.has_only_split_points else piece.split_points
+    def parts(self, piece: Piece) -> Iterator[Piece]:
+        """Yield the parts of a piece, each claimed just before. `is_over` tells that some were refused."""
+        points: Any = _Positions(piece) if self._joins and piece.has_only_split_points else piece.split_points
         total, at = len(points), 0
         if not total:  # all belongs to what was claimed before
             yield piece
