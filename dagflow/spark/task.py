@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
+import os
 import pickle
 import sys
 import traceback
@@ -36,7 +38,7 @@ class SparkTasks:
         from pyspark import TaskContext
 
         keep_memory()
-        leave_quietly()
+        tidy_output()
         if self.guard is not None:
             self.guard.check()
         context = TaskContext.get()
@@ -53,17 +55,19 @@ class SparkTasks:
 
 def warm_up(numbers: Iterable[int]) -> Iterator[bytes]:
     """Do nothing, as the function of a job: it starts a worker, which imports this module."""
-    leave_quietly()
+    tidy_output()
     for _ in numbers:
         yield b""
 
 
 @functools.cache
-def leave_quietly() -> None:
-    """Keep a worker from complaining when Spark lets go of it: cancelled, idle for a minute, or at the end.
+def tidy_output() -> None:
+    """Once in a worker: let all it says go one way, and keep it from complaining when Spark lets go of it.
 
-    Over Unix domain sockets its last words are lost, and Spark's daemon, of which a worker is a fork, prints the traceback of
-    that BrokenPipeError to the user's terminal. Only the daemon's own way to print it is changed, and only in this process.
+    Spark passes on standard output and standard error in pieces of its own, each by a thread: the lines of one would get between
+    those of the other. A worker is let go of when it is cancelled, idle for a minute, or at the end. Over Unix domain sockets its
+    last words are lost then, and Spark's daemon, of which a worker is a fork, prints the traceback of that BrokenPipeError to the
+    user's terminal. Only the daemon's own way to print it is changed, and only in this process.
     """
     daemon = sys.modules.get("pyspark.daemon", sys.modules["__main__"])  # behind dagflow.spark.daemon, or as a program
     if getattr(daemon, "traceback", None) is traceback and hasattr(daemon, "manager"):
@@ -72,6 +76,9 @@ def leave_quietly() -> None:
             None if isinstance(sys.exc_info()[1], BrokenPipeError) else traceback.print_exc(*args, **kwargs)
         )
         daemon.traceback = quiet  # type: ignore[attr-defined]
+        with contextlib.suppress(OSError, ValueError):  # one of them is closed
+            sys.stdout.flush()
+            os.dup2(2, 1)
 
 
 @functools.cache

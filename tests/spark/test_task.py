@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import pickle
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from dagflow.errors import DagflowError, OperatorFailed, error
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.task.execute import outcome_bytes
 from dagflow.spark.connection.answers import row
-from dagflow.spark.task import leave_quietly, settle
+from dagflow.spark.task import settle, tidy_output
 
 
 def outcome(error: DagflowError | None = None) -> TaskOutcome:
@@ -66,7 +67,10 @@ def test_a_worker_that_spark_lets_go_of_says_nothing(monkeypatch: pytest.MonkeyP
     daemon.traceback = traceback  # type: ignore[attr-defined]
     daemon.manager = print  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "__main__", daemon)
-    leave_quietly.__wrapped__()
+    merged: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "dup2", lambda *numbers: merged.append(numbers))
+    tidy_output.__wrapped__()
+    assert merged == [(2, 1)]
     for each in (BrokenPipeError(32, "Broken pipe"), ValueError("loud")):
         try:
             raise each
@@ -82,8 +86,10 @@ def test_nothing_but_sparks_daemon_is_changed(monkeypatch: pytest.MonkeyPatch) -
     script = types.ModuleType("script")
     script.traceback = traceback  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "__main__", script)
-    leave_quietly.__wrapped__()
-    assert script.traceback is traceback
+    merged: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "dup2", lambda *numbers: merged.append(numbers))
+    tidy_output.__wrapped__()
+    assert (script.traceback is traceback, merged) == (True, [])
 
 
 def test_a_settled_worker_does_not_look_through_its_imports_again() -> None:

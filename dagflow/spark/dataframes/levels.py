@@ -22,7 +22,7 @@ from dagflow.runtime.stage.program import Job, TaskSpec
 from dagflow.runtime.task.execute import execute, keep_memory, outcome_bytes
 from dagflow.spark.dataframes.transforms import through
 from dagflow.spark.executors.guard import Guard
-from dagflow.spark.task import leave_quietly, settle
+from dagflow.spark.task import settle, tidy_output
 from dagflow.storage import at_once, read_sealed, seal
 
 SCHEMA = "dst int, tag int, src int, seq bigint, blob binary"
@@ -71,7 +71,7 @@ class LevelTasks:
         from pyspark import TaskContext
 
         keep_memory()
-        leave_quietly()
+        tidy_output()
         if self.guard is not None:
             self.guard.check()
         context = TaskContext.get()

@@ -23,7 +23,7 @@ from dagflow.runtime.stage.failure import user_frames
 from dagflow.runtime.stage.program import DataFrameTransform
 from dagflow.runtime.task.execute import keep_memory
 from dagflow.spark.connection.links import is_of_connect
-from dagflow.spark.task import leave_quietly
+from dagflow.spark.task import tidy_output
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -60,7 +60,7 @@ def as_arrow(schema: StructType) -> pa.Schema:
 def at_work() -> None:
     """Prepare a worker process of Spark, once."""
     keep_memory()
-    leave_quietly()
+    tidy_output()
 
 
 @attrs.frozen

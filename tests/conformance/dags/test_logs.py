@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import attrs
 from dagflow import InputPort, LogFields, Operator, OutputPort, ReaderRecord
 from dagflow.runtime.events import Event, RunStarted
 from dagflow.testing import Collector, run_dag
-from operators import Filter
+from operators import Filter, Map
 from tests.conformance.apps import chain
 
 
@@ -83,3 +84,12 @@ def test_lines_say_where_they_come_from(runner: str, tmp_path: Path) -> None:
         f"{run} 0 m0 s0-0000 end",
         f"{run} 0 m0 None committed",
     ]
+
+
+def test_workers_print_and_log_to_one_place(worker_runner: str, tmp_path: Path) -> None:
+    """Two pipes would be read by two threads, which pass on parts of lines between each other."""
+    (tmp_path / "a.txt").write_text("a\n")
+    seen = Collector[bool]()
+    one_place = Map(lambda line: os.path.sameopenfile(1, 2))
+    run_dag(chain(tmp_path / "a.txt", one_place, sink=seen), runner=worker_runner)
+    assert seen.records == [True]
