@@ -7,7 +7,7 @@ import pickle
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from typing import Any
 
@@ -20,6 +20,7 @@ from dagflow.spark.connection.answers import PYTHON_OF_QUERIES, queried
 from dagflow.spark.connection.archives import PythonArchive
 from dagflow.spark.connection.failures import dead_partition, failure
 from dagflow.spark.connection.links import ClassicLink, Link, is_local
+from dagflow.spark.connection.pins import PinnedSettings
 from dagflow.spark.connection.session import address_of, connect, forget
 from dagflow.spark.dataframes.levels import ADDED_TO, CHOSEN_FOR_TRANSFORMS, PINNED, PINNED_FOR_TRANSFORMS, chained, outcomes
 from dagflow.spark.dataframes.transforms import failed_within
@@ -88,7 +89,7 @@ class SparkRunner:
         self._running: set[Future[list[TaskOutcome]]] = set()
         self._opened = ("", "")
         self._lost: Link | None = None
-        self._unpinned: list[tuple[Any, str, str | None]] = []
+        self._pins = PinnedSettings(ADDED_TO)
 
     @property
     def slots(self) -> int:
@@ -143,9 +144,9 @@ class SparkRunner:
         """
         self._opened = application, run_folder
         self._link, self._ours = connect(application, jvm=self._jvm, ahead=self._ahead, archive=self._archive, **self._wanted)
-        self._unpin()
+        self._pins.unpin()
         if self._archive is not None:
-            self._pin(self._link.spark, {PYTHON_OF_QUERIES: self._archive.python})
+            self._pins.pin(self._link.spark, {PYTHON_OF_QUERIES: self._archive.python})
         doing = f"{application}: looking for executors"
         try:
             with self._link.labelled(self._group, doing):
@@ -273,7 +274,7 @@ class SparkRunner:
     def _ran(self, link: Link, job: Job) -> list[TaskOutcome]:
         if job.levels:
             spark = link.spark
-            self._pin(spark, PINNED | (self._for_transforms() if job.transforms else {}))
+            self._pins.pin(spark, PINNED | (self._for_transforms() if job.transforms else {}))
             try:
                 rows = chained(spark, job, self._guard).collect()
             except Exception as error:
@@ -293,21 +294,6 @@ class SparkRunner:
             {key: value for key, value in CHOSEN_FOR_TRANSFORMS.items() if key not in self._wanted["conf"]} if self._ours else {}
         )
         return PINNED_FOR_TRANSFORMS | chosen
-
-    def _pin(self, spark: Any, wanted: Mapping[str, str]) -> None:
-        """Sets what windows with exchanges rest on, once; `close` sets it back in a session that is not ours."""
-        pinned = {key for _, key, _ in self._unpinned}
-        for key, value in wanted.items():
-            if key not in pinned:
-                before = spark.conf.get(key, None)
-                self._unpinned.append((spark, key, before))
-                spark.conf.set(key, f"{before},{value}" if before and key in ADDED_TO else value)
-
-    def _unpin(self) -> None:
-        unpinned, self._unpinned = self._unpinned, []
-        for spark, key, before in unpinned:
-            with contextlib.suppress(Exception):  # a session that has ended
-                spark.conf.unset(key) if before is None else spark.conf.set(key, before)
 
     def _group_of(self, generation: int) -> str:
         return f"{self._group}-{generation}"
@@ -346,7 +332,7 @@ class SparkRunner:
 
     def close(self) -> None:
         """Stops the session if it is ours."""
-        self._unpin()
+        self._pins.unpin()
         self._remove_mark()
         link, self._link = self._link, None
         self._threads.close()

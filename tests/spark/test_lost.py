@@ -130,7 +130,7 @@ def test_a_body_is_not_blamed_for_a_session_that_is_lost(monkeypatch: pytest.Mon
     runner, sessions = opened(monkeypatch, tmp_path, ours=False)
     monkeypatch.setattr(room, "chained", chained)
     monkeypatch.setattr(room, "outcomes", lambda *_: [])
-    monkeypatch.setattr(runner, "_pin", lambda *_: None)
+    monkeypatch.setattr(room.PinnedSettings, "pin", lambda *_: None)
     sessions.made[0].is_dead = is_dead
     body: Any = SimpleNamespace(operator="body", window=0)
     told = runner.start(attrs.evolve(job(0, tmp_path), levels=2, transforms={"s0": body})).exception(10)

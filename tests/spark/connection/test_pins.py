@@ -1,0 +1,62 @@
+"""Settings that a runner pins."""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import SimpleNamespace
+from typing import Any
+
+from dagflow.spark.connection.pins import PinnedSettings
+
+
+class Conf:
+    """Settings of a session that is slow to answer."""
+
+    def __init__(self, **settings: str) -> None:
+        self.settings = settings
+
+    def get(self, key: str, default: str | None) -> str | None:
+        found = self.settings.get(key, default)
+        time.sleep(0.02)
+        return found
+
+    def set(self, key: str, value: str) -> None:
+        time.sleep(0.02)
+        self.settings[key] = value
+
+    def unset(self, key: str) -> None:
+        del self.settings[key]
+
+
+def session(**settings: str) -> Any:
+    return SimpleNamespace(conf=Conf(**settings))
+
+
+def test_what_a_session_has_is_set_back() -> None:
+    spark, pins = session(number="1", rules="mine"), PinnedSettings({"rules", "more"})
+    pins.pin(spark, {"number": "2", "rules": "ours", "more": "too", "new": "x"})
+    pins.pin(spark, {"number": "3", "later": "y"})
+    assert spark.conf.settings == {"number": "2", "rules": "mine,ours", "more": "too", "new": "x", "later": "y"}
+    pins.unpin()
+    pins.unpin()
+    assert spark.conf.settings == {"number": "1", "rules": "mine"}
+
+
+def test_windows_that_pin_at_the_same_time_leave_nothing_and_find_all_set() -> None:
+    spark, pins, seen = session(), PinnedSettings({"rules"}), []
+    start = threading.Barrier(3)
+
+    def window() -> None:
+        start.wait(10)
+        pins.pin(spark, {"rules": "ours", "number": "1"})
+        seen.append(dict(spark.conf.settings))
+
+    windows = [threading.Thread(target=window) for _ in range(3)]
+    for each in windows:
+        each.start()
+    for each in windows:
+        each.join(10)
+    assert seen == [{"rules": "ours", "number": "1"}] * 3
+    pins.unpin()
+    assert spark.conf.settings == {}
