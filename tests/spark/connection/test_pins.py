@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from types import SimpleNamespace
@@ -11,18 +12,17 @@ from dagflow.spark.connection.pins import PinnedSettings
 
 
 class Conf:
-    """Settings of a session that is slow to answer."""
+    """Settings of a session that answers more and more slowly: a window that asks later sees what an earlier one has set."""
 
     def __init__(self, **settings: str) -> None:
         self.settings = settings
+        self.calls = itertools.count()
 
     def get(self, key: str, default: str | None) -> str | None:
-        found = self.settings.get(key, default)
-        time.sleep(0.02)
-        return found
+        time.sleep(0.03 * next(self.calls))
+        return self.settings.get(key, default)
 
     def set(self, key: str, value: str) -> None:
-        time.sleep(0.02)
         self.settings[key] = value
 
     def unset(self, key: str) -> None:
