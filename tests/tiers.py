@@ -7,6 +7,8 @@ either is quick.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -19,6 +21,11 @@ SMOKE, SPARK = "smoke", "spark"
 def examples(count: int) -> int:
     """Scale a number of Hypothesis examples to the tier: a tenth in the quick one, all in full, ten times nightly."""
     return max(5, count * settings().max_examples // 100)
+
+
+def mostly_nightly(cases: Iterable[Any], *in_ci: Any) -> list[Any]:
+    """Return the cases of a slow test as parameters: those named run in CI too, the others nightly only."""
+    return [case if case in in_ci else pytest.param(case, marks=pytest.mark.nightly) for case in cases]
 
 
 def assign(item: pytest.Item) -> None:

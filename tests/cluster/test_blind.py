@@ -33,7 +33,7 @@ needs_mounts = pytest.mark.skipif(not may_mount(), reason="may not mount")
 
 
 @needs_mounts
-@pytest.mark.full
+@pytest.mark.nightly
 def test_every_executor_is_asked_before_the_first_window(place: Place, tmp_path: Path) -> None:
     place.output.mkdir()
     cluster = standalone(tmp_path / "cluster", workers=1)

@@ -142,8 +142,8 @@ def test_errors_that_pass_lose_and_double_nothing(code: int, mock_cluster: MockC
     ("code", "error"),
     [
         (KafkaError.MSG_SIZE_TOO_LARGE, MessageRefused),
-        (KafkaError.TOPIC_AUTHORIZATION_FAILED, LogRefused),
-        (KafkaError.INVALID_REQUIRED_ACKS, LogUnavailable),
+        pytest.param(KafkaError.TOPIC_AUTHORIZATION_FAILED, LogRefused, marks=pytest.mark.nightly),
+        pytest.param(KafkaError.INVALID_REQUIRED_ACKS, LogUnavailable, marks=pytest.mark.nightly),
     ],
 )
 def test_a_refused_batch_leaves_no_gap(

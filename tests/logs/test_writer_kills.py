@@ -7,19 +7,22 @@ from pathlib import Path
 import pytest
 
 from tests.logs.brokers import NatsServer
-from tests.logs.writer_kills import AFTER_MESSAGES, STEPS, Stream, Target, Topic, wrong
+from tests.logs.writer_kills import AFTER_MESSAGES, STEPS, Stream, Topic, wrong
+from tests.tiers import mostly_nightly
 
 pytestmark = [pytest.mark.full, pytest.mark.chaos]
 
 
-@pytest.fixture(params=["stream", "topic"])
-def target(request: pytest.FixtureRequest, name: str) -> Target:
-    if request.param == "topic":
-        return Topic(request.getfixturevalue("tansu"), name)
-    server: NatsServer = request.getfixturevalue("shared_nats")
-    return Stream(server.url, name)
+ALL_STEPS = [*STEPS, *AFTER_MESSAGES]
 
 
-@pytest.mark.parametrize("step", [*STEPS, *AFTER_MESSAGES])
-def test_a_killed_launch_loses_and_doubles_nothing(step: str | int, target: Target, tmp_path: Path) -> None:
-    assert list(wrong(tmp_path / "app", target, (step, 0), (step, 1))) == []
+@pytest.mark.parametrize("step", ALL_STEPS)
+def test_a_killed_launch_loses_and_doubles_nothing_in_a_stream(
+    step: str | int, shared_nats: NatsServer, name: str, tmp_path: Path
+) -> None:
+    assert list(wrong(tmp_path / "app", Stream(shared_nats.url, name), (step, 0), (step, 1))) == []
+
+
+@pytest.mark.parametrize("step", mostly_nightly(ALL_STEPS, "after the decision", 2, "after the messages"))
+def test_a_killed_launch_loses_and_doubles_nothing_in_a_topic(step: str | int, tansu: str, name: str, tmp_path: Path) -> None:
+    assert list(wrong(tmp_path / "app", Topic(tansu, name), (step, 0), (step, 1))) == []

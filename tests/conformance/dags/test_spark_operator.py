@@ -32,7 +32,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield server.address
 
 
-@pytest.fixture(params=["local", "spark", pytest.param("connect", marks=[pytest.mark.full, pytest.mark.cluster])])
+def runners(tier: pytest.MarkDecorator) -> list[Any]:
+    """The runners, of which Spark Connect belongs to a tier."""
+    return ["local", "spark", pytest.param("connect", marks=[tier, pytest.mark.cluster])]
+
+
+@pytest.fixture(params=runners(pytest.mark.nightly))
 def runner(request: pytest.FixtureRequest, spark_session: Any) -> dict[str, str]:
     """The runner. The first two run in the session of all tests, which is active: the in-process runner takes it too."""
     if request.param == "connect":
@@ -67,6 +72,7 @@ def body_behind_words(dag: DAG, source: Path, body: Any, **splitter: Any) -> Spa
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("runner", runners(pytest.mark.full), indirect=True)
 @pytest.mark.parametrize("adaptive", ["false", "true"])
 def test_nothing_runs_twice(runner: dict[str, str], source: Path, tmp_path: Path, spark_session: Any, adaptive: str) -> None:
     """Two bodies of the same records, of which one joins them with themselves, and a keyed operator: level 0 runs once."""
@@ -108,6 +114,7 @@ def test_nothing_runs_twice(runner: dict[str, str], source: Path, tmp_path: Path
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("runner", runners(pytest.mark.full), indirect=True)
 def test_windows_and_tables(runner: dict[str, str], source: Path, tmp_path: Path, spark_session: Any) -> None:
     """The rows that a body makes of a window are committed with it, as all others; meanwhile no other window makes the view."""
 

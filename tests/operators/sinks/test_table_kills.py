@@ -23,6 +23,7 @@ from operators.sinks.table_formats import writer
 from operators.sinks.table_formats.published import PublishedNotes
 from operators.sinks.table_formats.staged_files import StagedParquet
 from tests.chaos.dying import after, before, die_at
+from tests.tiers import mostly_nightly
 
 STEPS = {
     "after the plan": after("plan", WindowLog),
@@ -191,7 +192,7 @@ def main(folder: str, kind: str, mode: str, step: str, number: str) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", mostly_nightly(range(4), 0, 1))
 def test_processes_that_are_killed(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
     prepared(tmp_path)

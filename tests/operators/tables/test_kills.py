@@ -19,6 +19,7 @@ from dagflow.storage.local.files import LocalFileSystem
 from tests.chaos.dying import after, before, die_at
 from tests.operators.tables.applications import copying, delta, iceberg, numbers, read_on
 from tests.operators.tables.test_each_row_once import DeltaTable, IcebergTable
+from tests.tiers import mostly_nightly
 
 STEPS = {
     "before the plan": before("plan", WindowLog),
@@ -71,7 +72,7 @@ def main(folder: str, kind: str, step: str, number: str) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", mostly_nightly(range(4), 0, 1))
 def test_processes_that_are_killed(seed: int, tmp_path: Path) -> None:
     rng, kind = random.Random(seed), list(KINDS)[seed % 2]
     make, operator = KINDS[kind]

@@ -25,7 +25,7 @@ from tests.conformance.apps import line_filter, vectorised
 from tests.storage.s3 import oracle
 from tests.storage.s3.conftest import Bucket
 from tests.storage.s3.proxy import Fault, Request
-from tests.tiers import examples
+from tests.tiers import examples, mostly_nightly
 
 pytestmark = pytest.mark.full
 EXPECTED = Counter(b"%c%d" % (name, number) for name in b"abc" for number in range(3))
@@ -57,7 +57,7 @@ def slow(line: ReaderRecord[str]) -> bool:
     return not line.record.startswith(".")
 
 
-@pytest.mark.parametrize("slots", ["1", "2"])
+@pytest.mark.parametrize("slots", mostly_nightly(("1", "2"), "2"))
 def test_its_tasks_are_seen_at_work_and_its_page_has_their_times(
     bucket: Bucket, source: str, slots: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

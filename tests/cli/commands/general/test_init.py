@@ -15,6 +15,7 @@ import pytest
 
 from dagflow.cli.commands.general.init import TEMPLATES, command_line, files_of, templates
 from tests.cli.conftest import Answer
+from tests.tiers import mostly_nightly
 
 Dagflow = Callable[..., Answer]
 NAMES = sorted(templates())
@@ -113,7 +114,7 @@ def test_a_command_that_the_shell_finds_is_named_as_it_is(monkeypatch: pytest.Mo
 
 @pytest.mark.full
 @pytest.mark.spark
-@pytest.mark.parametrize("template", NAMES)
+@pytest.mark.parametrize("template", mostly_nightly(NAMES, "lines", "word-count"))
 def test_the_printed_commands_work_in_another_folder_and_on_spark(tmp_path: Path, template: str) -> None:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
