@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from types import SimpleNamespace
-from typing import Any
 
 from dagflow.spark.connection.pins import PinnedSettings
 
@@ -29,12 +27,13 @@ class Conf:
         del self.settings[key]
 
 
-def session(**settings: str) -> Any:
-    return SimpleNamespace(conf=Conf(**settings))
+class Session:
+    def __init__(self, **settings: str) -> None:
+        self.conf = Conf(**settings)
 
 
 def test_what_a_session_has_is_set_back() -> None:
-    spark, pins = session(number="1", rules="mine"), PinnedSettings({"rules", "more"})
+    spark, pins = Session(number="1", rules="mine"), PinnedSettings({"rules", "more"})
     pins.pin(spark, {"number": "2", "rules": "ours", "more": "too", "new": "x"})
     pins.pin(spark, {"number": "3", "later": "y"})
     assert spark.conf.settings == {"number": "2", "rules": "mine,ours", "more": "too", "new": "x", "later": "y"}
@@ -44,7 +43,7 @@ def test_what_a_session_has_is_set_back() -> None:
 
 
 def test_windows_that_pin_at_the_same_time_leave_nothing_and_find_all_set() -> None:
-    spark, pins, seen = session(), PinnedSettings({"rules"}), []
+    spark, pins, seen = Session(), PinnedSettings({"rules"}), []
     start = threading.Barrier(3)
 
     def window() -> None:
@@ -60,3 +59,23 @@ def test_windows_that_pin_at_the_same_time_leave_nothing_and_find_all_set() -> N
     assert seen == [{"rules": "ours", "number": "1"}] * 3
     pins.unpin()
     assert spark.conf.settings == {}
+
+
+def test_what_another_runner_needs_stays() -> None:
+    spark, one, two = Session(rules="mine"), PinnedSettings({"rules"}), PinnedSettings({"rules"})
+    one.pin(spark, {"rules": "ours", "number": "1"})
+    two.pin(spark, {"rules": "ours"})
+    assert spark.conf.settings == {"rules": "mine,ours", "number": "1"}
+    one.unpin()
+    assert spark.conf.settings == {"rules": "mine,ours"}
+    two.unpin()
+    assert spark.conf.settings == {"rules": "mine"}
+
+
+def test_a_session_that_has_ended_is_let_go_of() -> None:
+    spark, pins = Session(), PinnedSettings()
+    pins.pin(spark, {"number": "1"})
+    spark.conf.settings.clear()  # to unset it fails
+    pins.unpin()
+    pins.pin(spark, {"number": "2"})
+    assert spark.conf.settings == {"number": "2"}
