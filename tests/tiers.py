@@ -24,7 +24,9 @@ def examples(count: int) -> int:
 
 
 def mostly_nightly(cases: Iterable[Any], *in_ci: Any) -> list[Any]:
-    """Return the cases of a slow test as parameters: those named run in CI too, the others nightly only."""
+    """Return the cases of a slow test as parameters: those of `in_ci` run in CI, the others nightly."""
+    cases = list(cases)
+    assert set(in_ci) <= set(cases), f"{in_ci} are not all among {cases}"
     return [case if case in in_ci else pytest.param(case, marks=pytest.mark.nightly) for case in cases]
 
 

@@ -62,10 +62,13 @@ def warm_up(numbers: Iterable[int]) -> Iterator[bytes]:
 
 @functools.cache
 def tidy_output() -> None:
-    """Once in a worker: let all it says go one way, and keep it from complaining when Spark lets go of it.
+    """Once in a worker: send all its output to one pipe, and keep it from complaining when Spark lets go of it.
 
-    Spark passes on standard output and standard error in pieces of its own, each by a thread: the lines of one would get between
-    those of the other. A worker is let go of when it is cancelled, idle for a minute, or at the end. Over Unix domain sockets its
+    Spark passes on standard output and standard error in pieces of its own, each by a thread: lines of one would land in the
+    middle of those of the other. Standard output is the one from which Spark collects log records if it is told to. Nothing
+    changes for workers that no daemon has forked (Windows, `spark.python.use.daemon=false`).
+
+    A worker is let go of when it is cancelled, idle for a minute, or at the end. Over Unix domain sockets its
     last words are lost then, and Spark's daemon, of which a worker is a fork, prints the traceback of that BrokenPipeError to the
     user's terminal. Only the daemon's own way to print it is changed, and only in this process.
     """
@@ -77,8 +80,8 @@ def tidy_output() -> None:
         )
         daemon.traceback = quiet  # type: ignore[attr-defined]
         with contextlib.suppress(OSError, ValueError):  # one of them is closed
-            sys.stdout.flush()
-            os.dup2(2, 1)
+            sys.stderr.flush()
+            os.dup2(1, 2)
 
 
 @functools.cache

@@ -25,7 +25,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Pat
 @pytest.mark.parametrize(
     "by",
     [
-        pytest.param("spark-submit", marks=pytest.mark.nightly),
+        pytest.param("spark-submit", marks=pytest.mark.full),
         pytest.param("env PYSPARK_SUBMIT_ARGS", marks=pytest.mark.nightly),
         pytest.param("spark-defaults.conf:1", marks=pytest.mark.nightly),
     ],

@@ -67,10 +67,11 @@ def test_a_worker_that_spark_lets_go_of_says_nothing(monkeypatch: pytest.MonkeyP
     daemon.traceback = traceback  # type: ignore[attr-defined]
     daemon.manager = print  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "__main__", daemon)
-    merged: list[tuple[int, int]] = []
-    monkeypatch.setattr(os, "dup2", lambda *numbers: merged.append(numbers))
-    tidy_output.__wrapped__()
-    assert merged == [(2, 1)]
+    with monkeypatch.context() as patch:
+        merged: list[tuple[int, int]] = []
+        patch.setattr(os, "dup2", lambda *numbers: merged.append(numbers))
+        tidy_output.__wrapped__()
+    assert merged == [(1, 2)]
     for each in (BrokenPipeError(32, "Broken pipe"), ValueError("loud")):
         try:
             raise each
@@ -86,9 +87,10 @@ def test_nothing_but_sparks_daemon_is_changed(monkeypatch: pytest.MonkeyPatch) -
     script = types.ModuleType("script")
     script.traceback = traceback  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "__main__", script)
-    merged: list[tuple[int, int]] = []
-    monkeypatch.setattr(os, "dup2", lambda *numbers: merged.append(numbers))
-    tidy_output.__wrapped__()
+    with monkeypatch.context() as patch:
+        merged: list[tuple[int, int]] = []
+        patch.setattr(os, "dup2", lambda *numbers: merged.append(numbers))
+        tidy_output.__wrapped__()
     assert (script.traceback is traceback, merged) == (True, [])
 
 

@@ -16,18 +16,26 @@ class _Pinned:
     """A setting that runners need: what it was before, and how many need it."""
 
     before: str | None
-    count: int = 1
+    count: int = 0
 
 
+@attrs.define
+class _Session:
+    """The pinned settings of a session by key, and the lock under which they change."""
+
+    lock: threading.Lock = attrs.field(factory=threading.Lock)
+    pinned: dict[str, _Pinned] = attrs.field(factory=dict)
+
+
+_SESSIONS: WeakKeyDictionary[Any, _Session] = WeakKeyDictionary()
 _LOCK = threading.Lock()
-_PINNED: WeakKeyDictionary[Any, dict[str, _Pinned]] = WeakKeyDictionary()
-"""The settings by session: launches in several threads may share one."""
 
 
 class PinnedSettings:
-    """Sets settings of a session for one runner. Those that no runner needs any more are set back to what they were before.
+    """Pins settings of a session for one runner. What no runner needs any more is set back to what it was before.
 
-    Windows that are in flight together may ask at the same time, and so may runners that share a session.
+    Windows in flight may pin at the same time, and so may runners that share a session. If two want different values, the later
+    one holds.
 
     Args:
         added_to: settings that are lists: what a session has there stays, and is joined by a comma.
@@ -39,28 +47,33 @@ class PinnedSettings:
 
     def pin(self, spark: Any, wanted: Mapping[str, str]) -> None:
         """Return when all of these settings hold. Raises what Spark does for a session that has ended."""
-        with _LOCK:
-            pinned = _PINNED.setdefault(spark, {})
+        session = _session_of(spark)
+        with session.lock:
             for key, value in wanted.items():
                 if (spark, key) in self._own:
                     continue
-                if key in pinned:
-                    pinned[key].count += 1
-                else:
-                    pinned[key] = _Pinned(spark.conf.get(key, None))
-                self._own.append((spark, key))
-                before = pinned[key].before
+                pinned = session.pinned.get(key) or _Pinned(spark.conf.get(key, None))
+                before = pinned.before
                 spark.conf.set(key, f"{before},{value}" if before and key in self._added_to else value)
+                pinned.count += 1
+                session.pinned[key] = pinned
+                self._own.append((spark, key))
 
     def unpin(self) -> None:
         """Give up all of them."""
-        with _LOCK:
-            own, self._own = self._own, []
-            for spark, key in own:
-                pinned = _PINNED[spark]
-                pinned[key].count -= 1
-                if pinned[key].count:
+        while self._own:
+            spark, key = self._own.pop()
+            session = _session_of(spark)
+            with session.lock:
+                pinned = session.pinned[key]
+                pinned.count -= 1
+                if pinned.count:
                     continue
-                before = pinned.pop(key).before
+                del session.pinned[key]
                 with contextlib.suppress(Exception):  # a session that has ended
-                    spark.conf.unset(key) if before is None else spark.conf.set(key, before)
+                    spark.conf.unset(key) if pinned.before is None else spark.conf.set(key, pinned.before)
+
+
+def _session_of(spark: Any) -> _Session:
+    with _LOCK:
+        return _SESSIONS.setdefault(spark, _Session())

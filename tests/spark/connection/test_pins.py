@@ -5,6 +5,9 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+import weakref
+
+import pytest
 
 from dagflow.spark.connection.pins import PinnedSettings
 
@@ -72,10 +75,30 @@ def test_what_another_runner_needs_stays() -> None:
     assert spark.conf.settings == {"rules": "mine"}
 
 
-def test_a_session_that_has_ended_is_let_go_of() -> None:
+def test_a_setting_that_cannot_be_set_back_is_forgotten_and_so_is_its_session() -> None:
     spark, pins = Session(), PinnedSettings()
     pins.pin(spark, {"number": "1"})
     spark.conf.settings.clear()  # to unset it fails
     pins.unpin()
     pins.pin(spark, {"number": "2"})
     assert spark.conf.settings == {"number": "2"}
+    pins.unpin()
+    session = weakref.ref(spark)
+    del spark
+    assert session() is None
+
+
+def test_a_setting_that_could_not_be_set_is_set_the_next_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    spark, pins = Session(number="1"), PinnedSettings()
+    with monkeypatch.context() as patch:
+        patch.setattr(spark.conf, "set", refuse)
+        with pytest.raises(ConnectionError):
+            pins.pin(spark, {"number": "2"})
+    pins.pin(spark, {"number": "2"})
+    assert spark.conf.settings == {"number": "2"}
+    pins.unpin()
+    assert spark.conf.settings == {"number": "1"}
+
+
+def refuse(key: str, value: str) -> None:
+    raise ConnectionError(key)

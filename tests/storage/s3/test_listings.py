@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 import uuid
 from collections import Counter
@@ -114,31 +113,37 @@ STEPS = st.one_of(
 )
 
 
-def some_launches(bucket: Bucket, steps: list[tuple[str, int]], lag: int, seed: int) -> None:
-    """Check that all rows are there once. Each listing is as old as chance will have it. Some launches can do nothing any more
-    from some request on.
+def some_launches(bucket: Bucket, steps: list[tuple[str, int]], lag: int, seed: int) -> int:
+    """Check that all rows are there once, and return how many launches failed.
+
+    Each listing is as old as chance will have it. Some launches can do nothing any more from some request on.
     """
     case = Case(bucket, uuid.uuid4().hex)
     lagging(bucket, lag, seed=seed)
     case.put(3)
+    failed = 0
     for step, number in steps:
         if step == "put":
             case.put(number)
         elif step == "fails":
             first = len(bucket.proxy.requests) + number
             bucket.proxy.schedule = partial(_denied, first)
-            with contextlib.suppress(DagflowError):
+            try:
                 case.launch()
+            except DagflowError:
+                failed += 1
             bucket.proxy.schedule = lambda request: None
         else:
             case.launch(fresh=step == "fresh")
     case.launch()
     assert case.wrong() == []
+    return failed
 
 
 @pytest.mark.parametrize("lag", [10, 40])
 def test_some_launches_with_listings_of_any_age(bucket: Bucket, lag: int) -> None:
-    some_launches(bucket, [("fails", 60), ("put", 2), ("launch", 0), ("fails", 130), ("fresh", 0), ("put", 1)], lag, seed=1)
+    steps = [("fails", 60), ("put", 2), ("launch", 0), ("put", 4), ("fails", 100), ("fresh", 0), ("put", 1)]
+    assert some_launches(bucket, steps, lag, seed=1) == 2
 
 
 @pytest.mark.nightly
