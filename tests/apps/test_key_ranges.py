@@ -61,7 +61,7 @@ def test_columns_with_an_order_of_their_own_are_read(tmp_path: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark_session")
 def test_keys_are_taken_over_on_spark(database: Path, tmp_path: Path) -> None:
-    report, stolen = run(database, tmp_path, "spark")
+    report, stolen = run(database, tmp_path, "spark", other_read=str(tmp_path / "other has read"))
     assert stolen
     assert report.rebalanced == len(stolen)
 

@@ -10,6 +10,8 @@ The cases are grouped by promise:
 
 from __future__ import annotations
 
+import os
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +23,13 @@ from dagflow import DAG, Operator
 from operators import BlockReader, FileSplitterInput, Filter, RecordWriter
 
 Populate = Callable[[DAG, Any], None]
+
+
+def wait_for_file(path: str) -> None:
+    """Wait until a file is there, for a minute at most. So work that is to be taken over lasts until another task is at hand."""
+    end = time.monotonic() + 60
+    while not os.path.exists(path) and time.monotonic() < end:
+        time.sleep(0.01)
 
 
 def is_kept(line: Any) -> bool:

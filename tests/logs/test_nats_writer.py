@@ -121,15 +121,17 @@ def test_the_window_of_duplicates_is_not_what_it_rests_on(shared_nats: NatsServe
 
 
 def test_other_producers_come_between_and_nothing_is_out_of_order(shared_nats: NatsServer, stream: str, tmp_path: Path) -> None:
-    done, kept = threading.Event(), writer(shared_nats, stream)
+    begun, done, kept = threading.Event(), threading.Event(), writer(shared_nats, stream)
 
     async def disturb(jetstream: Any) -> None:
         while not done.is_set():
             await jetstream.publish(f"{stream}.other", b"other")
+            begun.set()
 
     other = threading.Thread(target=with_jetstream, args=(shared_nats.url, disturb))
     other.start()
     try:
+        assert begun.wait(60)
         for number in range(2):
             kept.publish(stage(tmp_path, number, values(number, 700), writer=kept))
     finally:

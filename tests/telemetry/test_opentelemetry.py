@@ -204,12 +204,14 @@ def test_a_receiver_that_is_gone_is_one_warning(tmp_path: Path, monkeypatch: pyt
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{closed.getsockname()[1]}")
-    monkeypatch.setattr("dagflow.telemetry.opentelemetry.FLUSH", 0.3)
+    monkeypatch.setattr("dagflow.telemetry.opentelemetry.FLUSH", 1.5)
+    monkeypatch.setattr("dagflow.telemetry.opentelemetry.STOP", 10.0)
+    monkeypatch.setattr("dagflow.telemetry.telemetry.CLOSING", 30.0)
     report = run(tmp_path).report
     assert report.status == "done"
     (warning,) = report.warnings
     url = os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"]
-    late = f"the last spans and metrics were not sent to {url} within 0.3 s (Connection refused)"
+    late = f"the last spans and metrics were not sent to {url} within 1.5 s (Connection refused)"
     assert warning == f"OpenTelemetry: {late}. Check that the receiver runs."
     assert logging.getLogger("opentelemetry").propagate
 

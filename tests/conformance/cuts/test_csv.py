@@ -16,20 +16,27 @@ from dagflow.launching.launch import launch
 from dagflow.runtime.events import Event, Stolen
 from dagflow.testing import Collector
 from operators import CsvFormat, FileSplitterInput, ScanReader
+from tests.conformance.apps import wait_for_file
 
 ROWS = [(n, f'slow "{n}"\n,{n}\r\n"' if n % 3 else f"row {n}") for n in range(300)]
 
 
 @attrs.define
 class Slow(Operator):
-    """Takes its time for the rows of the first file."""
+    """Takes its time for the rows of the first file, after another task has come to the end of the second one."""
 
+    other_read: str
     input = InputPort[Any]()
     output = OutputPort[Any]()
 
     @input.batch
     def wait(self, rows: pa.RecordBatch) -> None:
-        time.sleep(0.005 * sum(n < len(ROWS) // 2 for n in rows.column("n").to_pylist()))
+        numbers = rows.column("n").to_pylist()
+        if len(ROWS) - 1 in numbers:
+            Path(self.other_read).touch()
+        if slow := sum(n < len(ROWS) // 2 for n in numbers):
+            wait_for_file(self.other_read)
+            time.sleep(0.005 * slow)
         self.output.emit_batch(rows)
 
 
@@ -69,7 +76,7 @@ def test_blocks_and_windows_may_be_cut_anywhere(source: Path, runner: str) -> No
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark_session")
-def test_skewed_work_on_spark_is_taken_over(source: Path) -> None:
-    rows, _, events = rows_of(source, "spark", Slow(), rebalance="auto")
+def test_skewed_work_on_spark_is_taken_over(source: Path, tmp_path: Path) -> None:
+    rows, _, events = rows_of(source, "spark", Slow(str(tmp_path / "other has read")), rebalance="auto")
     assert rows == ROWS
     assert [event for event in events if isinstance(event, Stolen)]

@@ -24,7 +24,7 @@ from dagflow.runtime.rebalancing import failpoints
 from dagflow.runtime.rebalancing import stealing as work
 from dagflow.runtime.run_report import RunReport
 from operators import BlockReader, Map, RecordWriter
-from tests.conformance.apps import chain, left_over, lines_in
+from tests.conformance.apps import chain, left_over, lines_in, wait_for_file
 from tests.runtime.rebalancing.provoked import provoked
 
 SLOW_LINES = 150
@@ -80,7 +80,8 @@ class Slow(Operator):
     @input.process
     def wait(self, line: ReaderRecord[str]) -> None:
         if line.record.startswith("slow"):
-            wait_for(lambda: not self.other_read or os.path.exists(self.other_read))
+            if self.other_read:
+                wait_for_file(self.other_read)
             time.sleep(self.seconds)
         elif line.record == LAST_LINE and self.other_read:
             Path(self.other_read).touch()

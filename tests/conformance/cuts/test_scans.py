@@ -25,6 +25,7 @@ from dagflow.runtime.events import Event, Stolen
 from dagflow.scan import BadRow
 from dagflow.testing import Collector, run_dag
 from operators import CsvFormat, FileSplitterInput, Filter, JsonLinesFormat, ParquetWriter, ScanReader
+from tests.conformance.apps import wait_for_file
 
 JSON_LINES = JsonLinesFormat()
 
@@ -193,15 +194,19 @@ def test_rows_that_cannot_be_read_go_their_own_way(folder: Path) -> None:
 
 @attrs.define
 class SlowRows(Operator):
-    """Takes its time for the first rows."""
+    """Takes its time for the first rows, after another task has come to the last one."""
 
+    other_read: str
     input = InputPort[Any]()
     output = OutputPort[Any]()
 
     @input.process
     def wait(self, row: Any) -> None:
         if row["n"] < 150:
+            wait_for_file(self.other_read)
             time.sleep(0.01)
+        elif row["n"] == 599:
+            Path(self.other_read).touch()
         self.output.emit(row["n"])
 
 
@@ -219,7 +224,7 @@ def test_blocks_of_slow_rows_are_taken_over_on_spark_while_they_are_read(tmp_pat
     def populate(dag: DAG, conf: Any) -> None:
         splitter = dag.add_operator("splitter", FileSplitterInput([str(source)], block_size=-(-size // 4)))
         reader = dag.add_operator("reader", ScanReader(format, min_readers=2, max_readers=2))
-        slow = dag.add_operator("slow", SlowRows())
+        slow = dag.add_operator("slow", SlowRows(str(tmp_path / "other has read")))
         keep = dag.add_operator("keep", seen)
         dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
         dag.add_stream("batches", reader.batches, slow.input)

@@ -65,7 +65,9 @@ def test_figures_show_while_a_task_runs(runner: str, source: Path, tmp_path: Pat
         if isinstance(event, OperatorProgress):
             events.append(event)
 
-    application = build(chain(source, by_function(), sink=SlowWriter(str(tmp_path / "out"))), run={"runner": runner})
+    application = build(
+        chain(source, by_function(), sink=SlowWriter(str(tmp_path / "out"))), run={"runner": runner, "rebalance": "off"}
+    )
     run = start(application, watchers=[listen])
     run.run_here()
     counts = [event.operators.get("sink", {}).get("records_in", 0) for event in events]

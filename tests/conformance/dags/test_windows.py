@@ -14,7 +14,7 @@ from dagflow.launching.launch import launch
 from dagflow.runtime.events import Event, TaskEnded, WindowDecided, WindowDone, WindowPlanned, WindowStarted
 from dagflow.testing import run_dag
 from operators import Filter
-from tests.conformance.apps import left_over, line_filter, lines_in, vectorised, written
+from tests.conformance.apps import left_over, line_filter, lines_in, vectorised, wait_for_file, written
 
 
 @pytest.fixture
@@ -72,15 +72,21 @@ def kinds(events: list[Event], *wanted: type[Event]) -> list[Event]:
     return [event for event in events if isinstance(event, wanted)]
 
 
-def slow_on_the_first_file(line: ReaderRecord[str]) -> bool:
-    if line.record.startswith("a"):
-        time.sleep(0.6)
-    return not line.record.startswith(".")
-
-
 def run_slowly(source: Path, output: Path, runner: str, windows_in_flight: int) -> list[Event]:
+    """The first file takes long: until the second window is at work, if it may be."""
     events: list[Event] = []
-    application = line_filter(source, output, Filter(slow_on_the_first_file), blocks_threshold=2)
+    at_work = str(output.with_name(f"{output.name} is at work"))
+
+    def keep(line: ReaderRecord[str]) -> bool:
+        if line.record.startswith("c"):
+            Path(at_work).touch()
+        elif line.record.startswith("a"):
+            time.sleep(0.1)
+            if windows_in_flight > 1:
+                wait_for_file(at_work)
+        return not line.record.startswith(".")
+
+    application = line_filter(source, output, Filter(keep), blocks_threshold=2)
     options = {"durability": "process", "windows_in_flight": windows_in_flight}
     launch(application, runner=runner, subscribers=[events.append], **options)
     assert lines_in(output) == EXPECTED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sqlite3
 from collections import Counter
 from itertools import pairwise
@@ -30,7 +31,7 @@ from dagflow.runtime.rebalancing.items import ItemInProgress, ItemQueue, Pending
 from dagflow.runtime.rebalancing.policy import StolenParts, remaining, steal_from
 from dagflow.runtime.stage.parts import Part, part_of, uncovered
 from operators import Map, RecordWriter
-from tests.conformance.apps import left_over, lines_in
+from tests.conformance.apps import left_over, lines_in, wait_for_file
 from tests.runtime.rebalancing.skewed import MOVED, pause, very_slow_until
 from tests.runtime.rebalancing.threads import ThreadRunner
 
@@ -43,12 +44,17 @@ class Settings:
     output: str
     blocks: int = 2
     told: str = ""
+    other_read: str = ""
 
 
-def slowly(row: ReaderRecord[str]) -> str:
-    """A row; those of the first quarter take long."""
+def slowly(row: ReaderRecord[str], other_read: str = "") -> str:
+    """A row; those of the first quarter take long, and wait until another task has made a file, if it is named."""
     if row.position <= ROWS // 4:
+        if other_read:
+            wait_for_file(other_read)
         pause()
+    elif row.position >= ROWS - 1 and other_read:
+        Path(other_read).touch()
     return row.record
 
 
@@ -59,7 +65,7 @@ def start_of(block: KeyBlock) -> str:
 def skewed_keys(dag: DAG, conf: Settings) -> None:
     ranges = dag.add_operator("ranges", KeyRangeInput(conf.database, "people", "name", conf.blocks))
     reader = dag.add_operator("reader", KeyRangeReader(min_readers=2, max_readers=2))
-    lines = dag.add_operator("lines", Map(slowly))
+    lines = dag.add_operator("lines", Map(functools.partial(slowly, other_read=conf.other_read)))
     writer = dag.add_operator("writer", RecordWriter(conf.output))
     dag.add_stream("blocks", ranges.output, reader.blocks_metadata_input)
     dag.add_stream("rows", reader.messages, lines.input)

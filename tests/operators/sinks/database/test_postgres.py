@@ -128,7 +128,7 @@ def test_a_locked_table_is_waited_for_and_then_retried(postgres: Database) -> No
     with psycopg.connect(postgres.address) as other:
         other.execute("LOCK TABLE sales IN ACCESS EXCLUSIVE MODE")
         with pytest.raises(DatabaseBusy, match="canceling statement due to lock timeout") as busy:
-            postgres.writer(lock_timeout=0.1).publish(window)
+            postgres.writer(lock_timeout=2.0).publish(window)
         assert is_transient(busy.value)
     postgres.writer().publish(window)
     assert postgres.rows() == [("ink", 1), ("pen", 1)]
@@ -147,7 +147,7 @@ def test_two_launches_that_publish_a_window_at_once_publish_it_once(postgres: Da
 
 def test_a_session_whose_driver_is_gone_does_not_hold_the_record_for_ever(postgres: Database) -> None:
     window = staged(postgres.writer(), Sale("pen", 1))
-    writer = postgres.writer(lock_timeout=1.0)
+    writer = postgres.writer(lock_timeout=4.0)
     publisher = writer._publisher()
     publisher.publish(StagedWindow("another", 0, (), "sink"))
 
