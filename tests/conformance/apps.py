@@ -25,11 +25,16 @@ from operators import BlockReader, FileSplitterInput, Filter, RecordWriter
 Populate = Callable[[DAG, Any], None]
 
 
-def wait_for_file(path: str) -> None:
-    """Wait until a file is there, for a minute at most. So work that is to be taken over lasts until another task is at hand."""
+def wait_for(condition: Callable[[], object]) -> None:
+    """Wait for a condition, for a minute at most."""
     end = time.monotonic() + 60
-    while not os.path.exists(path) and time.monotonic() < end:
+    while not condition() and time.monotonic() < end:
         time.sleep(0.01)
+
+
+def wait_for_file(path: str) -> None:
+    """Wait until another task has made a file. So work that is to be taken over lasts until that task is at hand."""
+    wait_for(lambda: os.path.exists(path))
 
 
 def is_kept(line: Any) -> bool:

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from dagflow.runtime.rebalancing import failpoints
 from dagflow.runtime.rebalancing import stealing as work
 from dagflow.runtime.run_report import RunReport
 from operators import BlockReader, Map, RecordWriter
-from tests.conformance.apps import chain, left_over, lines_in, wait_for_file
+from tests.conformance.apps import chain, left_over, lines_in, wait_for, wait_for_file
 from tests.runtime.rebalancing.provoked import provoked
 
 SLOW_LINES = 150
@@ -86,13 +85,6 @@ class Slow(Operator):
         elif line.record == LAST_LINE and self.other_read:
             Path(self.other_read).touch()
         self.output.emit(line)
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    """Wait for a condition, for a minute at most."""
-    end = time.monotonic() + 60
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.01)
 
 
 @pytest.fixture
