@@ -34,7 +34,9 @@ from dagflow.model.graph.expand import ExpandedDag, expand
 from dagflow.model.graph.module import ModuleNode
 from dagflow.model.graph.partitioning import key_given, partitioner_of
 from dagflow.model.operator.ports import input_ports
+from dagflow.planning.errors import ScopeNotWritten
 from dagflow.planning.plan import Plan
+from dagflow.planning.scopes import refuse_parts
 from dagflow.planning.steps import make_plan
 from dagflow.runtime.task.compile import driver_program, pickled, stage_program
 from dagflow.scaling import EXPECTED, partitioner_named
@@ -59,7 +61,10 @@ class LoadedApplication:
 
     def plan(self) -> Plan:
         """Check and plan the DAG. Raises DagError."""
-        return make_plan(self.expanded)
+        plan = make_plan(self.expanded)
+        if self.run.continuous:
+            refuse_parts(plan.written, ScopeNotWritten.CONTINUOUS)
+        return plan
 
 
 def build(

@@ -166,6 +166,17 @@ class InputSlice:
         """The last row that was processed."""
         return self.prev_offset if self.new_offset is None else self.new_offset
 
+    def joined(self, after: InputSlice) -> InputSlice:
+        """Return the slice that begins with this one and ends with one that follows it."""
+        block, offset = after.last_block, after.last_offset
+        return attrs.evolve(
+            after,
+            prev_block=self.prev_block,
+            new_block=None if block == self.prev_block else block,
+            prev_offset=self.prev_offset,
+            new_offset=None if offset == self.prev_offset else offset,
+        )
+
     @property
     def rows(self) -> int:
         """The number of new rows.

@@ -178,3 +178,33 @@ class TypeNotInSpark(DagError, TypeError):
             f"operator {self.operator!r}: {self.what} has column {self.column!r} as {self.type}, which Spark does not support{place}\n"
             f"  help: {advice}" + (": what arrives is converted" if self.instead and self.what == "its input" else "")
         )
+
+
+@error
+class ScopeNotWritten(DagError):
+    """The results of operators would cover a part of the input only: that of one window, or of one launch.
+
+    Attributes:
+        operators: the name, the class and the line of each.
+        why: what makes it a part.
+    """
+
+    operators: tuple[tuple[str, str, str], ...]
+    why: str
+    code: ClassVar[str] = "DF058"
+    CONTINUOUS: ClassVar[str] = "a continuous launch cuts its input into windows by time and size"
+    LAUNCHED: ClassVar[str] = "earlier launches have read other input, which is not read again"
+    example = {"operators": (("count", "Count", "app.py:12"),), "why": LAUNCHED}
+
+    def message(self) -> str:
+        lines = [f"results would cover a part of the input only: {self.why}"]
+        lines += [f"  operator {name!r} ({kind}, {where})" for name, kind, where in self.operators]
+        kind = self.operators[0][1]
+        return "\n".join(
+            [
+                *lines,
+                f'  help: for results of each part, write scope="window": {kind}(…, scope="window"), or in a class of your own the line',
+                '        scope = "window". For results of all input, read it in one launch (dagflow launch --fresh), or keep what is',
+                "        needed over windows: running=True of the library's aggregates, a MapState in a class of your own",
+            ]
+        )

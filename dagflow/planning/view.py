@@ -19,6 +19,7 @@ from dagflow.model.operator.ports import input_ports, output_ports
 from dagflow.model.operator.protocols import GroupsItems, Splittable
 from dagflow.model.types.comparison import type_name
 from dagflow.planning.plan import DATAFRAME, DRIVER, FORWARD, KEYED, PARALLEL, SINGLE, Plan, Stage
+from dagflow.planning.scopes import covered
 from dagflow.planning.spark_lines import spark_lines
 from dagflow.planning.steps import PHASES, Application, after
 from dagflow.scaling import Bounds, bounds
@@ -49,6 +50,7 @@ class PortView:
 class OperatorView:
     """An operator: what it is, and from the steps `placed` and `staged` on where it runs, and why there.
 
+    `covers`: the input that its results cover, where they are not functions of single rows.
     `inside`: the module that it is in, None for none. `is_module`: that it is a module itself, as at the step `logical`.
     """
 
@@ -61,6 +63,7 @@ class OperatorView:
     outputs: tuple[PortView, ...]
     placement: str | None = None
     why: str | None = None
+    covers: str | None = None
     stage: str | None = None
     inside: str | None = None
     is_module: bool = False
@@ -270,7 +273,9 @@ def _planned(plan: Plan, step: str, applied: Applied | None) -> PlanView:
     def operator(view: OperatorView) -> OperatorView:
         placement = plan.placement.get(view.name)
         why = _why(plan, view.name) if placement is not None else None
-        return attrs.evolve(view, placement=placement, why=why, stage=stages.get(view.name))
+        written = plan.written.nodes.get(view.name)
+        covers = None if placement is None or written is None else covered(plan.written, written)
+        return attrs.evolve(view, placement=placement, why=why, covers=covers, stage=stages.get(view.name))
 
     def sink(view: SinkView) -> SinkView:
         port = view.port

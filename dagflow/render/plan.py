@@ -114,7 +114,8 @@ def _where(operator: OperatorView) -> str:
 
 
 def _why(operator: OperatorView) -> str:
-    return operator.why or ""
+    covers = f"; results cover {operator.covers}" if operator.covers else ""
+    return f"{operator.why or ''}{covers}"
 
 
 def _streams(view: PlanView, style: Style) -> list[str]:

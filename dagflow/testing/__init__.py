@@ -8,6 +8,7 @@ Read `operators` first: it runs one operator as a task does. Then, as needed:
 - `trackers`, `readers`, `splittable`: the proof that a reader gives every record once, wherever its ranges are split;
 - `partitioners`: the number of readers of an operator, window by window;
 - `dags`: a whole application, and a sink that keeps what reaches it;
+- `cuts`: the law that results do not depend on windows, for a whole application (`check_cuts`);
 - `stores`: a store that counts its calls and fails on request;
 - `plugin`: the pytest fixtures `runner` and `spark_session`.
 """
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dagflow.model.types.records import Window
+    from dagflow.testing.cuts import check_cuts
     from dagflow.testing.dags import Collector, run_dag
     from dagflow.testing.files import read_file, scan_reader_of, scan_table
     from dagflow.testing.laws import check_operator
@@ -37,6 +39,7 @@ __all__ = [
     "ReaderWindows",
     "Window",
     "assert_reader_is_splittable",
+    "check_cuts",
     "check_operator",
     "read_file",
     "reader_of",
@@ -57,6 +60,7 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
         "ReaderWindows": "dagflow.testing.partitioners",
         "Window": "dagflow.model.types.records",
         "assert_reader_is_splittable": "dagflow.testing.splittable",
+        "check_cuts": "dagflow.testing.cuts",
         "check_operator": "dagflow.testing.laws",
         "read_file": "dagflow.testing.files",
         "reader_of": "dagflow.testing.readers",

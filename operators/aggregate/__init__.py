@@ -1,4 +1,4 @@
-"""Operators that aggregate records by key, or all records of a window.
+"""Operators that aggregate records by key, or all records.
 
 Read in this order:
 

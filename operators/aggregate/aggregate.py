@@ -11,7 +11,7 @@ from typing_extensions import TypeVar
 
 from dagflow import InputPort, MapState, Operator, OperatorContext, OutputPort, WindowState
 from dagflow.config import one_of
-from operators.aggregate.fields import a_field, a_key, has_classes, key_of_groups, key_type_problems, needed_of
+from operators.aggregate.fields import ResultScope, a_field, a_key, has_classes, key_of_groups, key_type_problems, needed_of
 from operators.aggregate.groups.columns import COUNT, KEY, VALUE, ColumnGroups
 from operators.aggregate.groups.grouping import Grouping, Groups, Merge
 from operators.aggregate.groups.totals import as_plain, entry_of, from_plain, key_of
@@ -117,7 +117,7 @@ class PartialAggregation(Operator, Generic[T, K, V]):
 
 @attrs.define
 class Aggregate(Operator, Generic[T, K, V]):
-    """One value for each group of records of a window: the base of `Count`, `Sum`, `Min`, `Max` and `Average`.
+    """One value for each group of records: the base of `Count`, `Sum`, `Min`, `Max` and `Average`.
 
     A subclass returns its `grouping`: the key, and a value with a `Merge` of two values into one, which pyarrow must know too.
     An operator by key whose values do not merge like that, a median say, derives from `Operator`; `Deduplicate` is an example.
@@ -126,6 +126,8 @@ class Aggregate(Operator, Generic[T, K, V]):
         by: the key of a record: a function of the record, or names of columns (fields of its class, `value` of a bare builtin),
             with which batches stay batches. None: all records are one group.
         combiner: whether records are aggregated before the exchange too, so that few cross it. The result is the same.
+        scope: the input that a result covers. `all`: a launch takes its input as one window, and a later launch with more input
+            is refused, unless `running`. `window`: a window, however the input is cut.
         running: whether a window's results are those of all windows so far. The groups are kept over windows and launches (a
             `MapState`), so windows run one after the other. A launch that resumes with another `running`, `by` or `of` is refused
             (functions cannot be compared, and are not checked).
@@ -137,6 +139,7 @@ class Aggregate(Operator, Generic[T, K, V]):
 
     by: Callable[[T], K] | str | tuple[str, ...] | None = attrs.field(default=None, kw_only=True, validator=a_key)
     combiner: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
+    scope: ResultScope = attrs.field(default="all", kw_only=True, validator=one_of(get_args(ResultScope)))  # type: ignore[misc]
     running: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
     output_mode: OutputMode = attrs.field(default="update", kw_only=True, validator=one_of(get_args(OutputMode)))
 

@@ -13,10 +13,10 @@ from operators.aggregate.groups.grouping import Grouping
 
 @attrs.define
 class Count(Aggregate[T, K, int], Generic[T, K]):
-    """Count the records of each key, or all records: in each window, or in all so far.
+    """Count the records of each key, or all records.
 
     Args:
-        by, combiner, running, output_mode: see `Aggregate`.
+        by, combiner, scope, running, output_mode: see `Aggregate`.
 
     >>> from dagflow.testing import run_operator
     >>> run_operator(Count(by="value"), {"input": ["to", "be", "or", "not", "to", "be"]})["output"]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, ClassVar, Generic
+from typing import Any, ClassVar, Generic, get_args
 
 import attrs
 import pyarrow as pa
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OutputPort, WindowState
-from operators.aggregate.fields import a_key, check_columns, getter, names_of
+from dagflow.config import one_of
+from operators.aggregate.fields import ResultScope, a_key, check_columns, getter, names_of
 from operators.conditions import no_function
 from operators.transform.content import column_contents, content_of, contents, contents_of_column
 
@@ -74,7 +75,7 @@ def content_by(by: Any) -> Callable[[Any], Content]:
 
 @attrs.define
 class Deduplicate(FirstOfEach[T], Generic[T]):
-    """Keep the first of the records of a window that are equal, or have equal keys.
+    """Keep the first of the records that are equal, or have equal keys.
 
     Which of several records with equal keys comes first depends on partitions. Where that matters, select one before, with
     `TopN`, say. The position of a `ReaderRecord` counts: `by="record"` compares lines.
@@ -87,6 +88,7 @@ class Deduplicate(FirstOfEach[T], Generic[T]):
         by: the key: a function of the record, or names of columns (fields of its class), with which batches stay batches. None:
             the whole record.
         combiner: whether records are compared before the exchange too, so that few cross it.
+        scope: the input within which records are compared: see `Aggregate`.
 
     The keys of a partition are in memory while a window lasts.
 
@@ -100,6 +102,7 @@ class Deduplicate(FirstOfEach[T], Generic[T]):
     partition_key_fixed: ClassVar[bool] = True
 
     combiner: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
+    scope: ResultScope = attrs.field(default="all", kw_only=True, validator=one_of(get_args(ResultScope)))  # type: ignore[misc]
 
     def partition_key(self, port: str) -> Any:
         """Return the key: equal records reach one partition."""

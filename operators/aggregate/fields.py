@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter, is_
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import attrs
 import pyarrow as pa
@@ -18,6 +18,8 @@ from dagflow import InputPort
 from dagflow.errors import ColumnNotThere
 from operators.aggregate.errors import KeyColumnRefused, ValueColumnRefused
 
+ResultScope = Literal["all", "window"]
+"""The input that a result covers: all, or that of one window of the run."""
 VALUE = "value"
 _NAN = float("nan")
 _BARE = frozenset({str, bytes, int, float, bool, type(None)})

@@ -12,14 +12,14 @@ from operators.aggregate.groups.grouping import Grouping, Merge, least
 
 @attrs.define
 class Min(AggregateOfValues[T, K, V], Generic[T, K, V]):
-    """Find the smallest value of the records of each key, or of all records: in each window, or in all so far.
+    """Find the smallest value of the records of each key, or of all records.
 
     NaN is the result only where all values are NaN.
 
     Args:
         of: the values: a function of the record, or the name of a column. None is skipped. Without other values, the result is
             None.
-        by, combiner, running, output_mode: see `Aggregate`.
+        by, combiner, scope, running, output_mode: see `Aggregate`.
 
     >>> from dagflow.testing import run_operator
     >>> run_operator(Min(lambda sale: sale[1], by=lambda sale: sale[0]), {"input": [("a", 1), ("b", 5), ("a", 3)]})["output"]

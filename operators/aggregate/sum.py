@@ -13,14 +13,14 @@ from operators.aggregate.groups.grouping import Grouping, Merge
 
 @attrs.define
 class Sum(AggregateOfValues[T, K, V], Generic[T, K, V]):
-    """Add up values of the records of each key, or of all records: in each window, or in all so far.
+    """Add up values of the records of each key, or of all records.
 
     Integers are exact, of any size. The last digits of sums of floats depend on the order in which they are added.
 
     Args:
         of: the values: a function of the record, or the name of a column. None is skipped. Without other values, the result is
             None.
-        by, combiner, running, output_mode: see `Aggregate`.
+        by, combiner, scope, running, output_mode: see `Aggregate`.
 
     >>> from dagflow.testing import run_operator
     >>> run_operator(Sum(lambda sale: sale[1], by=lambda sale: sale[0]), {"input": [("a", 1), ("b", 5), ("a", 3)]})["output"]

@@ -19,7 +19,18 @@ from dagflow import InputPort, MapState, Operator, OutputPort, WindowState
 from dagflow.arrow_types import type_named, type_text
 from dagflow.config import integer_from, one_of
 from operators.aggregate.aggregate import MAX_PARTIAL_GROUPS, ROWS_OF_A_BATCH, OutputMode, output_mode_problems
-from operators.aggregate.fields import a_field, a_key, check_keys, check_values, getter, names_of, needed_of, no_key, one_nan
+from operators.aggregate.fields import (
+    ResultScope,
+    a_field,
+    a_key,
+    check_keys,
+    check_values,
+    getter,
+    names_of,
+    needed_of,
+    no_key,
+    one_nan,
+)
 from operators.aggregate.groups.totals import as_plain, entry_of, from_plain, key_of
 from operators.conditions import no_function
 from operators.problems import all_problems
@@ -150,6 +161,7 @@ class TopN(PartialTopN[T], Generic[T]):
         by: the key of a record: a function of the record, or names of columns, with which batches stay batches. None: all
             records are one group.
         smallest: whether to emit the smallest values instead.
+        scope: see `Aggregate`.
         running: whether the result is that of all windows so far, for the groups that the window has records of. Records are kept
             over windows and launches (a `MapState`); a launch that resumes with other properties is refused. `of` and `by`
             must be names, and records of a class that has columns.
@@ -167,6 +179,7 @@ class TopN(PartialTopN[T], Generic[T]):
     partition_key_fixed: ClassVar[bool] = True
 
     combiner: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
+    scope: ResultScope = attrs.field(default="all", kw_only=True, validator=one_of(get_args(ResultScope)))  # type: ignore[misc]
     running: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
     output_mode: OutputMode = attrs.field(default="update", kw_only=True, validator=one_of(get_args(OutputMode)))
 

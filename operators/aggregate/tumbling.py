@@ -19,7 +19,7 @@ from operators.aggregate.event_time.open_windows import OpenWindows, key_of_wind
 from operators.aggregate.event_time.spans import Spans
 from operators.aggregate.event_time.times import a_bound, a_duration, a_size, moment, to_seconds
 from operators.aggregate.event_time.wait import Wait, first
-from operators.aggregate.fields import a_field, a_key, key_of_groups, key_type_problems, needed_of
+from operators.aggregate.fields import ResultScope, a_field, a_key, key_of_groups, key_type_problems, needed_of
 from operators.aggregate.groups.grouping import Grouping, Groups, Merge, greatest, least
 from operators.problems import all_problems
 
@@ -89,6 +89,8 @@ class Tumbling(Operator, Generic[T, K, V]):
         allowed_lateness: how long a window takes records after its end, in seconds, or a timedelta.
         out_of_orderness: how much later than others a record may come, in seconds, or a timedelta. None: the watermark is that
             of the sources (`FileSplitterInput(event_time="modified")`, say), the smallest of all.
+        scope: `all`: a bounded launch takes its input as one window, so that the records which are late do not depend on how it
+            is cut. `window`: its windows are cut by size, and records are late by the windows before theirs.
         fire_at_end: whether the end of a bounded run emits what has not been emitted yet.
 
     >>> from dagflow.testing import Window, run_operator
@@ -109,6 +111,7 @@ class Tumbling(Operator, Generic[T, K, V]):
     of: Callable[[T], V] | str | None = attrs.field(default=None, kw_only=True, converter=to_value, validator=a_field)
     allowed_lateness: Seconds = attrs.field(default=0, kw_only=True, converter=to_seconds, validator=a_duration)
     out_of_orderness: Seconds | None = attrs.field(default=0, kw_only=True, converter=to_seconds, validator=a_bound)
+    scope: ResultScope = attrs.field(default="all", kw_only=True, validator=one_of(get_args(ResultScope)))  # type: ignore[misc]
     fire_at_end: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
 
     input = InputPort[T]()

@@ -12,7 +12,7 @@ from typing_extensions import TypeVar
 from dagflow import InputPort, Operator, OperatorContext, OutputPort, RenamedProperty, WindowState
 from dagflow.config import Bytes, one_of
 from dagflow.scan import TableSchema
-from operators.aggregate.fields import a_key, getter, names_of
+from operators.aggregate.fields import ResultScope, a_key, getter, names_of
 from operators.conditions import is_function, no_function
 from operators.join.buffer import ChunkBuffer
 from operators.join.errors import LARGEST
@@ -30,7 +30,7 @@ How = Literal["inner", "left"]
 
 @attrs.define
 class HashJoin(Operator, Generic[L, R, O]):
-    """Join the records of a window that have equal keys: each record of `left` with all of `right`, in the order of `left`.
+    """Join the records that have equal keys: each record of `left` with all of `right`, in the order of `left`.
 
     Without `combine`, it joins rows: batches with the columns of both sides. The columns of the key come once, as `left` has
     them. With `combine`, it joins records.
@@ -42,6 +42,7 @@ class HashJoin(Operator, Generic[L, R, O]):
         by: the key: names of columns (fields of the records' classes); with `combine` also a function of the record.
         right_by: the key of `right`, where it has another name.
         how: `inner`; or `left`, which also emits records of `left` without a partner, with None (rows: nulls) for it.
+        scope: the input within which records are joined: see `Aggregate`.
         combine: makes a record of one of each side. An exception in it ends the run, whatever `on_error` says.
         suffix: the end of the names of right columns whose names the left side has too.
         right_columns: names and types of all columns of the right side, `"name: string, people: int64"`, with the key. A left
@@ -71,6 +72,7 @@ class HashJoin(Operator, Generic[L, R, O]):
     combine: Callable[[L, Any], O] | None = attrs.field(
         default=None, kw_only=True, validator=attrs.validators.optional(attrs.validators.is_callable())
     )
+    scope: ResultScope = attrs.field(default="all", kw_only=True, validator=one_of(get_args(ResultScope)))  # type: ignore[misc]
     suffix: str = attrs.field(default="_right", kw_only=True, validator=attrs.validators.instance_of(str))
     right_columns: str | None = attrs.field(default=None, kw_only=True)
     max_right_rows: int = attrs.field(

@@ -46,6 +46,7 @@ class ScaledReader(Operator):
     """
 
     partitioner: ClassVar[Any] = "self"
+    scope: ClassVar[Any] = "rows"
 
     min_readers: int = attrs.field(default=1, kw_only=True, validator=attrs.validators.instance_of(int))
     max_readers: int = attrs.field(default=16, kw_only=True, validator=attrs.validators.instance_of(int))

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, Literal, get_args
 
 import attrs
 import pyarrow as pa
 from typing_extensions import TypeVar
 
 from dagflow import DataFrameOperator, InputPort, OutputPort
+from dagflow.config import one_of
 from dagflow.scan import TableSchema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+BodyScope = Literal["rows", "window", "all"]
+"""The input that the result of a body covers: a row, that of one window of the run, or all."""
 T = TypeVar("T", default=Any)
 U = TypeVar("U", default=Any)
 
@@ -40,6 +43,9 @@ class SparkOperator(DataFrameOperator, Generic[T, U]):
         input_schema: the columns of the input, where its type does not say them: text (`"id: int64, tags: list<string>"`), a
             mapping, a `pyarrow.Schema`. Other columns that arrive are left out.
         output_schema: the columns of what `body` returns, where the type does not say them.
+        scope: the input that the result covers. `rows`: `body` is a function of single rows, such as a filter or a projection.
+            `window`: a window, however the input is cut. `all`: a launch takes its input as one window, and a later launch with
+            more input is refused.
 
     >>> from operators import SparkOperator
     >>> SparkOperator(lambda frame: frame.groupBy("word").count(), input_schema="word: string",
@@ -50,6 +56,8 @@ class SparkOperator(DataFrameOperator, Generic[T, U]):
     body: Callable[[DataFrame], DataFrame] = attrs.field(validator=attrs.validators.is_callable())
     input_schema: TableSchema | None = attrs.field(default=None, kw_only=True, converter=to_schema)
     output_schema: TableSchema | None = attrs.field(default=None, kw_only=True, converter=to_schema)
+
+    scope: BodyScope = attrs.field(default="all", kw_only=True, validator=one_of(get_args(BodyScope)))  # type: ignore[misc]
 
     input = InputPort[T]()
     output = OutputPort[U]()

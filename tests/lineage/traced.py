@@ -84,7 +84,7 @@ def windows(dag: DAG, conf: Settings) -> None:
     """The writer gets windows of event time."""
     splitter = dag.add_operator("splitter", FileSplitterInput(files=conf.input, block_size=conf.block_size, blocks_threshold=1))
     reader = dag.add_operator("reader", BlockReader(max_readers=1))
-    counts = dag.add_operator("counts", Tumbling[ReaderRecord[str], None, int](1, time=position))
+    counts = dag.add_operator("counts", Tumbling[ReaderRecord[str], None, int](1, time=position, scope="window"))
     text = dag.add_operator("text", Map(str))
     sink = dag.add_operator("writer", RecordWriter(path=conf.output))
     dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
@@ -141,6 +141,8 @@ def split(dag: DAG, conf: Settings) -> None:
 @attrs.define
 class Count(Operator):
     """The number of lines of a task, emitted at its end."""
+
+    scope = "window"
 
     input = InputPort[ReaderRecord[str]]()
     output = OutputPort[str]()
@@ -245,6 +247,8 @@ def with_errors(dag: DAG, conf: Settings) -> None:
 @attrs.define
 class Pairs(Operator):
     """Every second line, with the one before it."""
+
+    scope = "window"
 
     input = InputPort[ReaderRecord[str]]()
     output = OutputPort[str]()

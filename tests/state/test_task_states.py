@@ -311,6 +311,7 @@ def test_attrs_classes_come_back_as_what_they_were(tmp_path: Path) -> None:
 
 def test_run_operator_keeps_state_between_windows() -> None:
     class Emits(Total):
+        scope = "window"
         output = OutputPort[int]()
 
         def end_window(self) -> None:

@@ -117,7 +117,11 @@ def _taken(name: str, kind: str, value: Any, base: type, inherited: set[str]) ->
         is_method = kind == "attribute" and (callable(value) or isinstance(value, classmethod | staticmethod))
         return None if is_method else f"a method of {base.__name__}"
     if known is not _MISSING:
-        return None if kind == "attribute" else f"a class variable of {base.__name__} (write it without annotation)"
+        return (
+            None
+            if kind == "attribute" or (kind == "property" and name == "scope")
+            else f"a class variable of {base.__name__} (write it without annotation)"
+        )
     return "a port of its base class" if name in inherited and kind != "port" else None
 
 

@@ -23,6 +23,8 @@ from dagflow.model.operator.protocols import (
 from dagflow.model.operator.validators import one_of, records_or_share, share_or_count
 
 OnError = Literal["fail", "skip", "route"]
+Scope = Literal["rows", "window", "all"]
+"""The input that a result covers: a row; one window of the run, however the input was cut; all input so far."""
 
 
 @attrs.frozen
@@ -69,6 +71,10 @@ class Operator(Component, Keyed, Stateful, SchemaAware, ReadsFiles, WritesFiles,
         partitionable: False if the operator must not run as several copies.
         partition_key_fixed: True if another key than that of `partition_key` would give wrong results, so that `partition_by` is
             refused.
+        scope: the input that the operator's results cover. `rows`: what it emits is a function of single rows. `window`: the rows
+            of one window, which its author wants although windows are cut by size and time. `all`: all input. None: nothing is
+            said, and an operator that keeps `WindowState` or emits in `end_window` is taken to mean all input. A subclass may
+            make it a property.
         follows_event_time: True if a keyed operator runs in every window, even without records. It gets the event time
             (`context.event_time`), and reports the times it has seen (`context.saw`).
         partitioner: the partitioner of the operator, unless `DAG.set_attributes` sets another.
@@ -79,6 +85,7 @@ class Operator(Component, Keyed, Stateful, SchemaAware, ReadsFiles, WritesFiles,
 
     partitionable: ClassVar[bool] = True
     partition_key_fixed: ClassVar[bool] = False
+    scope: ClassVar[Scope | None] = None
     follows_event_time: ClassVar[bool] = False
     partitioner: ClassVar[Any] = None
 

@@ -206,11 +206,11 @@ class Node:
             for name, outlet in self.outlets.items():
                 outlet.inlets = inlets[name]
 
-    def call(self, doing: str) -> Any:
-        """Call a lifecycle method without arguments, and return its result."""
+    def call(self, doing: str, *arguments: Any) -> Any:
+        """Call a lifecycle method, and return its result."""
         try:
             with self.steps.time.charging(self.account):
-                returned = getattr(self.operator, doing)()
+                returned = getattr(self.operator, doing)(*arguments)
         except Abort:
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001  # user code may raise anything

@@ -183,15 +183,7 @@ class Flow:
             if node.unchanged is not None:
                 node.unchanged.begin(window)
         for node in reversed(self.nodes.values()):
-            try:
-                with self.time.charging(node.account):
-                    node.operator.begin_window(window)
-            except Abort:
-                raise
-            except (Exception, SystemExit) as error:  # noqa: BLE001  # user code may raise anything
-                node.fail("begin_window()", error, None)
-            if node.unchanged is not None:
-                node.unchanged.check("begin_window()")
+            node.call("begin_window", window)
             node.flush()
 
     def restore(self, states: TaskStates) -> None:

@@ -16,7 +16,9 @@ from dagflow.config.run_settings import RunSettings
 from dagflow.errors import DagflowError
 from dagflow.model.operator.base import Operator, limits_of
 from dagflow.model.operator.context import Clock
+from dagflow.planning.errors import ScopeNotWritten
 from dagflow.planning.plan import Plan
+from dagflow.planning.scopes import refuse_parts
 from dagflow.runtime.events import (
     EventStream,
     TaskRetried,
@@ -257,6 +259,8 @@ class WindowLoop:
                 if self._enough() or (driver.exhausted and not self._settings.continuous):
                     break
                 fresh = driver.plan_window(next_window, seconds_open(self._settings), self._attend)
+                if fresh is not None and next_window > 0 and not self._settings.continuous and any(fresh.items.values()):
+                    refuse_parts(self._plan.written, ScopeNotWritten.LAUNCHED)
                 self._live.known = driver.known
                 self.retries.check_stop()
                 if fresh is not None:

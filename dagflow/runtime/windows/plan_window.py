@@ -15,8 +15,10 @@ from dagflow.model.graph.dag import PortName
 from dagflow.model.operator.base import InputOperator, Operator
 from dagflow.model.operator.context import Clock, OperatorContext
 from dagflow.model.operator.protocols import EmitsItems
+from dagflow.model.operator.state import renew
 from dagflow.model.types.plain_data import Encoded, encode
 from dagflow.planning.plan import Plan, Stage
+from dagflow.planning.scopes import takes_launch_whole
 from dagflow.runtime.events import Event, Warned
 from dagflow.runtime.garbage import few_collections
 from dagflow.runtime.run_folder.reports import OperatorFigures, TaskReport
@@ -73,6 +75,7 @@ class Driver:
         self._flow = Flow(program, task, clock=clock)
         self._states = DriverStates({name: node.operator for name, node in self._flow.nodes.items()}, maps)
         self.warnings = self._states.restore(last)
+        self._takes_all = not options.continuous and takes_launch_whole(plan.written)
         # input operators, and those that go on by themselves with what they were given (a splitter in the middle of a file)
         self._inputs = [n for n in self._flow.nodes.values() if isinstance(n.operator, EmitsItems)]
         self._ports = {str(port): port for port in plan.work_ports()}
@@ -116,8 +119,9 @@ class Driver:
     def plan_window(self, window: int, seconds: float | None, stop: Callable[[], bool]) -> WindowPlan | None:
         """Open a window, let the input operators fill it, and say what it is to do; None when nothing came.
 
-        `seconds`: how long it may stay open. In a continuous run an empty window ends then too; otherwise it goes on until
-        something comes or all input operators are exhausted.
+        `seconds`: how long it may stay open. In a continuous run an empty window ends then too; otherwise it stays open until
+        something comes or all input operators are exhausted. A bounded run whose results are to cover all input takes it as one
+        window, however long it is.
         """
         flow = self._flow
         self._states.begin()
@@ -125,11 +129,16 @@ class Driver:
         for node in flow.nodes.values():
             node.context.services.files = files
             reset(node)
+        slices: dict[str, InputSlice] = {}
         with flow.window(window):
-            self.exhausted = fill(self._inputs, self._clock, continuous=self._options.continuous, seconds=seconds, stop=stop)
+            filling = partial(fill, self._inputs, self._clock, continuous=self._options.continuous, stop=stop)
+            if self._takes_all:
+                self.exhausted = filling(seconds=None, reopen=partial(self._reopen, window, slices))
+            else:
+                self.exhausted = filling(seconds=seconds)
         figures = flow.figures()
         items = {name: _collector(flow, name).take() for name in self._ports}
-        watermarks, slices = self._asked_watermarks(), self._asked_slices()
+        watermarks, slices = self._asked_watermarks(), self._joined(slices, self._asked_slices())
         has_advanced = watermarks != self._watermarks or any(each.new_block is not None for each in slices.values())
         is_idle = not any(f.records_out or f.records_in or f.errors for f in figures.values())
         if is_idle and not has_advanced and not any(items.values()):
@@ -140,6 +149,21 @@ class Driver:
         own = {name: each for name, each in figures.items() if name not in self._ports}
         driver = TaskReport("driver", 0, own, files.finish(), flow.notes(), staged=flow.staged)
         return self._window_plan(window, items, driver, slices)
+
+    def _reopen(self, window: int, slices: dict[str, InputSlice], node: Node) -> None:
+        """Let an input operator that has closed the window fill it further, as if it began another one."""
+        slices.update(self._joined(slices, self._asked_slices()))
+        node.call("end_window")
+        node.flush()
+        renew(node.operator)
+        node.context.signals.window_closed = False
+        node.call("begin_window", window)
+        node.flush()
+
+    @staticmethod
+    def _joined(before: Mapping[str, InputSlice], after: Mapping[str, InputSlice]) -> dict[str, InputSlice]:
+        """Return the slices of datasets that two parts of a window take together."""
+        return {name: before[name].joined(each) if name in before else each for name, each in after.items()}
 
     def plan_end(self, window: int) -> WindowPlan:
         """Plan the window after the last one of a bounded run: without input, for operators that follow event time."""
@@ -243,8 +267,19 @@ class Driver:
         return bool(figures.records_out or figures.errors or self._states.has_changed(name))
 
 
-def fill(inputs: Sequence[Node], clock: Clock, *, continuous: bool, seconds: float | None, stop: Callable[[], bool]) -> bool:
-    """Let input operators fill an open window. Return whether all of them are exhausted. See `Driver.plan_window`."""
+def fill(
+    inputs: Sequence[Node],
+    clock: Clock,
+    *,
+    continuous: bool,
+    seconds: float | None,
+    stop: Callable[[], bool],
+    reopen: Callable[[Node], None] | None = None,
+) -> bool:
+    """Let input operators fill an open window. Return whether all of them are exhausted. See `Driver.plan_window`.
+
+    `reopen`: given where the window takes all input; called for each operator that would have ended it.
+    """
     opened = clock.monotonic()
     anything = any(node.emitted() for node in inputs)  # begin_window may have emitted
     exhausted = False
@@ -260,13 +295,17 @@ def fill(inputs: Sequence[Node], clock: Clock, *, continuous: bool, seconds: flo
         exhausted = not emitted and all(_exhausted(node) for node in inputs)
         if seconds is not None and clock.monotonic() - opened >= seconds:
             break
-        if total >= MAX_EMITTED or any(node.context.signals.window_closed for node in inputs):
+        closed = [node for node in inputs if node.context.signals.window_closed]
+        if reopen is None and (total >= MAX_EMITTED or closed):
             break
+        if exhausted and not continuous:
+            break
+        if not emitted and anything and reopen is None and (seconds is None or not continuous):
+            break
+        if reopen is not None:
+            for node in closed if emitted else [node for node in inputs if not _exhausted(node)]:
+                reopen(node)
         if not emitted:
-            if exhausted and not continuous:
-                break
-            if anything and (seconds is None or not continuous):
-                break
             clock.sleep(IDLE)
     return exhausted
 

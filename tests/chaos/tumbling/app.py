@@ -43,7 +43,14 @@ def populate_dag(dag: DAG, conf: Settings) -> None:
     lines = dag.add_module("lines", FileInput(conf.input, block_size=conf.block_size, convert_to_record=to_hit))
     hits = dag.add_operator("hits", Map(hit_of))
     sums = Tumbling[Hit, str, int](
-        10, time="at", by="key", aggregate="sum", of="n", allowed_lateness=conf.lateness, out_of_orderness=conf.disorder
+        10,
+        time="at",
+        by="key",
+        aggregate="sum",
+        of="n",
+        allowed_lateness=conf.lateness,
+        out_of_orderness=conf.disorder,
+        scope="window",
     )
     windows = dag.add_operator("windows", sums)
     fired = dag.add_operator("fired", JsonLinesWriter[WindowValue[str, int]](f"{conf.output}/fired"))

@@ -42,6 +42,8 @@ def joined(frame: Any) -> Any:
 class Numbered(Operator):
     """Puts its number before each record: in the order in which they come."""
 
+    scope = "window"
+
     kill: str = ""
     input = InputPort[Word]()
     output = OutputPort[str]()

@@ -50,6 +50,8 @@ class Words(Operator):
 class Trails(Operator):
     """Puts together what there is of each word."""
 
+    scope = "window"
+
     kill: str
     at: str
     input = InputPort[Trail](partition_by="word")
@@ -77,6 +79,8 @@ class Trails(Operator):
 @attrs.define
 class Numbered(Operator):
     """Puts its number before each record: in the order in which they come."""
+
+    scope = "window"
 
     kill: str
     at: str

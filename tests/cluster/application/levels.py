@@ -30,6 +30,8 @@ def words(line: ReaderRecord[str]) -> list[str]:
 class Numbered(Operator):
     """Puts its number before each record: in the order in which they come."""
 
+    scope = "window"
+
     kill: str = ""
     input = InputPort[str]()
     output = OutputPort[str]()
@@ -46,6 +48,8 @@ class Numbered(Operator):
 @attrs.define
 class First(Operator):
     """Of each hundred records only the first ones with their ends: what they are depends on the order."""
+
+    scope = "window"
 
     input = InputPort[str]()
     output = OutputPort[str]()

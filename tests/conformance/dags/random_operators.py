@@ -95,6 +95,8 @@ class AddToBatches(Add):
 class Sums(Operator):
     """The sum of the numbers of each key: so a record that is lost or doubled shows."""
 
+    scope = "window"
+
     input = InputPort[Pair](partition_by="key")
     output = OutputPort[Pair]()
     sums = WindowState[dict[int, int]](factory=dict)
@@ -127,6 +129,8 @@ class BatchCombinedSums(Sums):
 class Running(Operator):
     """The sum of the numbers of each key over all windows so far; of the keys that a window has."""
 
+    scope = "window"
+
     input = InputPort[Pair](partition_by="key")
     output = OutputPort[Pair]()
     totals = MapState[int, int]()
@@ -144,6 +148,8 @@ class Running(Operator):
 @attrs.define
 class Begins(Operator):
     """Passes pairs on, and emits one of its own when a window begins and one when it ends."""
+
+    scope = "window"
 
     windows: int
     input = InputPort[Pair]()
@@ -171,6 +177,8 @@ class Begins(Operator):
 @attrs.define
 class Holds(Operator):
     """Keeps pairs until the window ends: loses what comes before its own window has begun."""
+
+    scope = "window"
 
     input = InputPort[Pair]()
     output = OutputPort[Pair]()
@@ -352,19 +360,19 @@ def _operator(node: Node) -> Operator:
         return Split[Pair](predicates, matches="all" if node.choice % 2 else "first")
     if kind == "HashJoin":
         combine: Any = joined if by_function or node.combiner else None
-        return HashJoin[Pair, Pair, Any](by, how="left" if how == "left" else "inner", combine=combine)
+        return HashJoin[Pair, Pair, Any](by, how="left" if how == "left" else "inner", combine=combine, scope="window")
     if kind == "Tumbling":
         more: dict[str, Any] = {} if how == "count" else {"of": of}
         bounds = {"allowed_lateness": node.lateness * MICROSECONDS, "out_of_orderness": node.bound * MICROSECONDS}
         # options of several types
-        return Tumbling[Pair, int, int](SIZE * MICROSECONDS, time=of, by=by, aggregate=how, **more, **bounds)  # type: ignore[arg-type]
+        return Tumbling[Pair, int, int](SIZE * MICROSECONDS, time=of, by=by, aggregate=how, scope="window", **more, **bounds)  # type: ignore[arg-type]
     if kind == "Deduplicate":
-        return Deduplicate[Pair](combiner=node.combiner)
+        return Deduplicate[Pair](combiner=node.combiner, scope="window")
     if kind == "TopN":
-        return TopN[Pair](TOP, of, by=by, combiner=node.combiner, running=bool(how))
+        return TopN[Pair](TOP, of, by=by, combiner=node.combiner, running=bool(how), scope="all" if how else "window")
     if kind == "Count":
-        return Count[Pair, int](by=by, combiner=node.combiner, running=bool(how))
-    return _VALUES[kind](of, by=by, combiner=node.combiner, running=bool(how))
+        return Count[Pair, int](by=by, combiner=node.combiner, running=bool(how), scope="all" if how else "window")
+    return _VALUES[kind](of, by=by, combiner=node.combiner, running=bool(how), scope="all" if how else "window")
 
 
 _VALUES: dict[str, Any] = {"Sum": Sum, "Min": Min, "Max": Max, "Average": Average}

@@ -77,6 +77,8 @@ class CombinedInBatches(Operator):
 class Later(Operator):
     """Handles records when all have come, and says which one fails."""
 
+    scope = "window"
+
     input = InputPort[Counted](partition_by="word")
     output = OutputPort[str]()
     waiting = WindowState[list[Any]](factory=list)
@@ -99,6 +101,7 @@ class Later(Operator):
 
 @attrs.define
 class AtTheEnd(Operator):
+    scope = "window"
     input = InputPort[Counted](partition_by="word")
     output = OutputPort[Counted]()
     seen = WindowState[list[Counted]](factory=list)

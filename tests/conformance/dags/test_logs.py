@@ -37,6 +37,8 @@ def log_file(path: str) -> Iterator[logging.Logger]:
 class Logs(Operator):
     """Logs wherever its code is called."""
 
+    scope = "window"
+
     path: str
     input = InputPort[ReaderRecord[str]]()
     output = OutputPort[str]()

@@ -65,7 +65,7 @@ def joined_with_itself(frame: Any) -> Any:
 def body_behind_words(dag: DAG, source: Path, body: Any, **splitter: Any) -> SparkOperator[Counted, Counted]:
     _, lines = read(dag, source, **splitter)
     split = dag.add_operator("words", FlatMap(words))
-    made = dag.add_operator("body", SparkOperator[Counted, Counted](body))
+    made = dag.add_operator("body", SparkOperator[Counted, Counted](body, scope="window"))
     dag.add_stream("text", lines.messages, split.input)
     dag.add_stream("ones", split.output, made.input)
     return made

@@ -55,6 +55,8 @@ def filters(source: Path, output: Path) -> Any:
 class Told(Operator):
     """Tells at the end of each window what it began with and what there is now: one wrong state makes a line that is wrong."""
 
+    scope = "window"
+
     input = InputPort[ReaderRecord[str]]()
     output = OutputPort[str]()
     count = State(0, merge=sum)
@@ -84,6 +86,8 @@ def states(source: Path, output: Path) -> Any:
 @attrs.define
 class Tallied(Operator):
     """Tells at the end of each window how many lines there have been so far, by their first letters."""
+
+    scope = "window"
 
     input = InputPort[ReaderRecord[str]](partition_by=lambda line: line.record[:1])
     output = OutputPort[str]()

@@ -28,6 +28,8 @@ class Counted:
 class Tally(Operator):
     """Sums the numbers of each word."""
 
+    scope = "window"
+
     input = InputPort[Counted](partition_by="word")
     output = OutputPort[Counted]()
     found = WindowState[dict[str, int]](factory=dict)
@@ -53,6 +55,8 @@ class CombinedTally(Tally):
 @attrs.define
 class Noted(Operator):
     """Passes records on, and leaves a line in a file for each task in which it runs: a side effect that can be counted."""
+
+    scope = "window"
 
     path: str
     input = InputPort[Line]()

@@ -116,6 +116,8 @@ def test_no_stage_of_a_diamond_runs_twice(runner: str, source: Path, tmp_path: P
 class Joined(Operator):
     """Looks up each word's total among all lines, and how many files there are: inputs of three places."""
 
+    scope = "window"
+
     totals = InputPort[Counted](partition_by="word")
     ones = InputPort[Counted](partition_by="word")
     files = InputPort[FileMetadata](partition_by=lambda file: "")

@@ -61,6 +61,8 @@ class Locate(Operator):
 class Pair(Operator):
     """Emits the words that both of its inputs have."""
 
+    scope = "window"
+
     left = InputPort[Counted](partition_by="word")
     right = InputPort[Counted](partition_by="word")
     output = OutputPort[str]()

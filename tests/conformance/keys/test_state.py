@@ -28,6 +28,8 @@ def source(tmp_path: Path) -> Path:
 class Counter(Operator):
     """Emits how many lines it has seen, at the end of a window."""
 
+    scope = "window"
+
     input = InputPort[ReaderRecord[str]]()
     output = OutputPort[int]()
     count = WindowState(0)
@@ -76,6 +78,8 @@ def test_undeclared_state_is_refused_not_lost(runner: str, source: Path, how: st
 @attrs.define
 class Appends(Operator):
     """Changes a mutable field, which Python cannot forbid: it is lost with the task's copy, on both runners."""
+
+    scope = "window"
 
     input = InputPort[ReaderRecord[str]]()
     output = OutputPort[int]()

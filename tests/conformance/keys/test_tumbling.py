@@ -50,7 +50,7 @@ class Given(InWindows[Hit]):
 
 
 def by_columns(**more: Any) -> Tumbling[Hit, str, int]:
-    return Tumbling(SIZE, time="at", by="key", aggregate="sum", of="n", **more)
+    return Tumbling(SIZE, time="at", by="key", aggregate="sum", of="n", scope="window", **more)
 
 
 def by_functions(**more: Any) -> Tumbling[Hit, str, int]:
@@ -63,7 +63,7 @@ def by_functions(**more: Any) -> Tumbling[Hit, str, int]:
     def value(hit: Hit) -> int:
         return hit.n
 
-    return Tumbling(SIZE, time=time, by=key, aggregate="sum", of=value, **more)
+    return Tumbling(SIZE, time=time, by=key, aggregate="sum", of=value, scope="window", **more)
 
 
 def application(source: Given, tumbling: Tumbling[Hit, str, int], out: Path, partitions: int) -> Any:
@@ -131,7 +131,8 @@ def test_a_watermark_that_nobody_tells_is_not_waited_for(tmp_path: Path, told: A
         def populate_dag(dag: DAG, conf: Any) -> None:
             files = dag.add_operator("files", FileSplitterInput(files=[str(tmp_path / "in.jsonl")], event_time=told))
             rows = dag.add_operator("rows", ScanReader(JsonLinesFormat(), columns=["*"]))
-            windows = dag.add_operator("windows", Tumbling[Any, Any, int](SIZE, time="at", out_of_orderness=None, **more))
+            windowed = Tumbling[Any, Any, int](SIZE, time="at", scope="window", out_of_orderness=None, **more)
+            windows = dag.add_operator("windows", windowed)
             dag.add_operator("seen", seen)
             dag.add_stream("blocks", files.blocks_metadata_output, rows.blocks_metadata_input)
             dag.add_stream("rows", rows.batches, windows.input)
@@ -195,7 +196,7 @@ def test_the_watermark_of_sources(tmp_path: Path, of: Any) -> None:
 def test_counts_know_the_type_of_their_records(tmp_path: Path, partitions: int) -> None:
     """Also with functions that say nothing of it; `late` goes to a sink of that type."""
     windows = [hits(1, 2, 12), hits(3, 41), hits(4, 15)]
-    counted = Tumbling(SIZE, time=lambda hit: hit.at, by=lambda hit: hit.key)
+    counted = Tumbling(SIZE, time=lambda hit: hit.at, by=lambda hit: hit.key, scope="window")
     run_dag(application(Given(windows), counted, tmp_path, partitions))
     assert found(tmp_path) == model(windows, 0, 0)
 
@@ -208,7 +209,7 @@ def test_keys_of_names_in_a_tuple(names: tuple[str, ...], partitions: int) -> No
 
     def populate_dag(dag: DAG, conf: Any) -> None:
         source = dag.add_operator("hits", Given([[Hit(key, SECOND, 1) for key in "abcdefgh"], hits(2)]))
-        counted = Tumbling[Hit, Any, int](SIZE, time="at", by=names)
+        counted = Tumbling[Hit, Any, int](SIZE, time="at", by=names, scope="window")
         tumbling = dag.add_operator("windows", counted, partitioner=StatelessPartitioner(partitions))
         dag.add_operator("seen", seen)
         dag.add_stream("hits", source.output, tumbling.input)
@@ -247,7 +248,8 @@ def counted_by(keys: dict[str, Any], seen: Collector[Any]) -> Any:
 
     def populate_dag(dag: DAG, conf: Any) -> None:
         source = dag.add_operator("hits", Given(windows))
-        tumbling = dag.add_operator("windows", Tumbling(SIZE, time=lambda hit: hit.at, by=lambda hit: keys[hit.key]))
+        windowed = Tumbling[Any, Any, Any](SIZE, time=lambda hit: hit.at, by=lambda hit: keys[hit.key], scope="window")
+        tumbling = dag.add_operator("windows", windowed)
         dag.add_operator("seen", seen)
         dag.add_stream("hits", source.output, tumbling.input)
         dag.add_stream("fired", tumbling.output, seen.input)
@@ -344,7 +346,7 @@ def test_what_goes_along_with_readers_gets_what_fires_at_the_end(runner: str) ->
         fired = dag.add_operator("fired", Map(again))
         both = dag.add_operator("both", Union[Hit](2))
         dag.set_port_attributes(both.inputs[1], partition_parallel=False)
-        count = dag.add_operator("count", Count[Hit, str](by="key"), partitioner=StatelessPartitioner(2))
+        count = dag.add_operator("count", Count[Hit, str](by="key", scope="window"), partitioner=StatelessPartitioner(2))
         dag.add_stream("hits", source.output, first.input)
         dag.add_stream("some", first.output, tumbling.input, both.inputs[0], count.input)
         dag.add_stream("windows", tumbling.output, fired.input)

@@ -83,7 +83,7 @@ BEHIND = {
     "record": Doubles,
     "stream": DoublesMany,
     "batch": DoublesBatches,
-    "key": lambda: Count[Pair, str](by="key"),
+    "key": lambda: Count[Pair, str](by="key", scope="window"),
 }
 
 

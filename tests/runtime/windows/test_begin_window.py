@@ -61,15 +61,15 @@ def test_aggregates_get_all_that_a_splitter_emits(tmp_path: Path, partitions: in
     seen: Any
     for number, (operator, expected) in enumerate(
         [
-            (Sum[Length, str, int](of="length", by="all"), [8, 8, 8]),
-            (Count[Length, str](by="all"), [4, 4, 4]),
+            (Sum[Length, str, int](of="length", by="all", scope="window"), [8, 8, 8]),
+            (Count[Length, str](by="all", scope="window"), [4, 4, 4]),
         ]
     ):
         seen = Collector[Any]()
         assert run_dag(splitting(tmp_path / f"{number}", operator, seen, partitions=partitions)).windows == 3
         assert [each.value for each in seen.records] == expected
     seen = Collector[Length]()
-    run_dag(splitting(tmp_path / "top", TopN[Length](3, of="name"), seen, partitions=partitions))
+    run_dag(splitting(tmp_path / "top", TopN[Length](3, of="name", scope="window"), seen, partitions=partitions))
     assert sorted(each.name for each in seen.records) == [f"f{n:02}.txt" for n in range(FILES) if n % 4]
 
 

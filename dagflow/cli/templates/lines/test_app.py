@@ -3,7 +3,7 @@ from pathlib import Path
 from app import Settings, SlowRequests, populate_dag
 
 from dagflow import ReaderRecord
-from dagflow.testing import run_dag, run_operator
+from dagflow.testing import check_cuts, run_dag, run_operator
 
 
 def test_a_request_at_the_limit_is_slow() -> None:
@@ -17,3 +17,8 @@ def test_the_application(tmp_path: Path) -> None:
     run_dag(populate_dag, Settings(input=[str(log)], output=str(tmp_path / "out")))
     written = [path.read_text() for path in tmp_path.glob("out/part-*")]
     assert written == ["/search took 480 ms\n"]
+
+
+def test_results_do_not_depend_on_how_the_input_is_cut() -> None:
+    files = {"in/a.log": "GET /home 12\nGET /search 480\n", "in/b.log": "GET /help 250\n"}
+    check_cuts(populate_dag, {"input": ["{home}/in"], "output": "{home}/out"}, files, cuts=3)

@@ -1,0 +1,60 @@
+"""Scopes: the input that operators' results cover. Those that cover one window depend on how the input is cut."""
+
+from __future__ import annotations
+
+from dagflow.model.graph.checks import CheckedDag
+from dagflow.model.graph.dag import OperatorNode, PortName
+from dagflow.model.operator.base import Operator
+from dagflow.model.operator.dataframes import DataFrameOperator
+from dagflow.model.operator.ports import output_ports
+from dagflow.model.operator.protocols import EmitsItems
+from dagflow.model.operator.state import WindowState, state_fields
+from dagflow.planning.errors import ScopeNotWritten
+
+ALL, LAUNCH, WINDOW = "all input", "the input of a launch", "a window"
+
+
+def covered(dag: CheckedDag, node: OperatorNode) -> str | None:
+    """Return the input that an operator's results cover: ALL, LAUNCH or WINDOW; None for functions of single rows.
+
+    LAUNCH stands for operators that mean all input and keep nothing over windows. A bounded launch takes its input as one window
+    for them.
+    """
+    operator = node.operator
+    if operator.scope == "rows" or isinstance(operator, EmitsItems) or not _emits(dag, node):
+        return None
+    if operator.scope == "window":
+        return WINDOW
+    fields = state_fields(type(operator))
+    if any(operator.keeps_state(name) for name, kept in fields.items() if not isinstance(kept, WindowState)):
+        return ALL
+    collects = any(isinstance(kept, WindowState) for kept in fields.values())
+    ends = type(operator).end_window is not Operator.end_window
+    return LAUNCH if operator.scope == "all" or collects or ends or isinstance(operator, DataFrameOperator) else None
+
+
+def covering_launches(dag: CheckedDag) -> tuple[OperatorNode, ...]:
+    """Return the operators whose results cover the input of a launch."""
+    return tuple(node for node in dag.nodes.values() if covered(dag, node) == LAUNCH)
+
+
+def takes_launch_whole(dag: CheckedDag) -> bool:
+    """Return whether a bounded launch takes its input as one window, so that results do not depend on how it is cut.
+
+    That is so where results cover the input of a launch, and where records of later windows might come too late.
+    """
+    return any(
+        covered(dag, node) == LAUNCH or (node.operator.scope == "all" and node.operator.follows_event_time)
+        for node in dag.nodes.values()
+    )
+
+
+def refuse_parts(dag: CheckedDag, why: str) -> None:
+    """Raise ScopeNotWritten if operators mean all input, and would get a part of it."""
+    if nodes := covering_launches(dag):
+        raise ScopeNotWritten(tuple((node.name, type(node.operator).__qualname__, node.where) for node in nodes), why)
+
+
+def _emits(dag: CheckedDag, node: OperatorNode) -> bool:
+    ports = (port for port in output_ports(type(node.operator)) if port != "errors")
+    return any(dag.stream_from(PortName(node.name, port)) is not None for port in ports)
