@@ -100,7 +100,8 @@ def test_the_commands_of_readme_on_spark(tmp_path: Path) -> None:
             assert printed or line.startswith("mkdir"), line
             if line.startswith("dagflow trace"):
                 assert "line 17" in printed
-    (tmp_path / "again.py").write_text(f"from apps.line_filter.app import populate_dag\n{python_of_readme()[1]}", encoding="utf-8")
+    again = f"from apps.line_filter.app import populate_dag\n{python_of_readme()[1]}"
+    (tmp_path / "again.py").write_text(again, encoding="utf-8")
     assert pasted("python again.py", tmp_path) == "0\n"
 
 
