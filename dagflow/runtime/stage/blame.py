@@ -22,7 +22,7 @@ from dagflow.model.types.comparison import type_name
 from dagflow.model.types.forms import to_records
 from dagflow.model.types.records import excerpt
 from dagflow.model.types.typecheck import fits, type_check
-from dagflow.runtime.stage.errors import NoArrowForm
+from dagflow.runtime.stage.errors import RecordsWithoutColumns
 from dagflow.runtime.stage.failure import Abort
 from dagflow.runtime.stage.node import Node
 from dagflow.runtime.stage.program import SourcePlan
@@ -113,11 +113,13 @@ def _frames(emitter: Node, source: SourcePlan) -> str:
     return ""
 
 
-def no_arrow_form(record: Any, receiver: Node, port: str, source: SourcePlan | None, emitter: Node | None) -> NoArrowForm:
+def no_arrow_form(
+    record: Any, receiver: Node, port: str, source: SourcePlan | None, emitter: Node | None
+) -> RecordsWithoutColumns:
     """Return the error for a record of a type without columns. `emitter`: see `refuse_mistyped`."""
     fields = record.items() if isinstance(record, dict) else ()
     named = [f"{key}: {type(value).__name__}" for key, value in fields if isinstance(key, str) and key.isidentifier()]
-    return NoArrowForm(
+    return RecordsWithoutColumns(
         operator=receiver.name,
         port=port,
         type=type_name(type(record)),

@@ -48,7 +48,7 @@ class OperatorFailed(RunError):
 
 
 @error(kw_only=True)
-class NoArrowForm(RunError, TypeError):
+class RecordsWithoutColumns(RunError, TypeError):
     """An operator takes batches, and records arrive of a type whose columns nothing says: a dict, a set, a class without fields.
 
     `emitter`: the operator that emitted it; `where`: its function or handler, with file and line; `row`: a class that would do.

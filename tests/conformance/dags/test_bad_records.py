@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 from dagflow import DAG, ErrorRecord, InputPort, Operator, OutputPort, ReaderRecord
-from dagflow.errors import NoArrowForm, OperatorFailed
+from dagflow.errors import OperatorFailed, RecordsWithoutColumns
 from dagflow.testing import Collector, run_dag
 from operators import BlockReader, FileSplitterInput, Map, ParquetWriter, ReadAheadLineReaderContext
 from tests.conformance.apps import chain
@@ -212,7 +212,7 @@ def test_a_dict_for_a_sink_of_batches_names_the_function_that_made_it(runner: st
         dag.add_stream("lines", lines.messages, parse.input)
         dag.add_stream("rows", parse.output, writer.input)
 
-    with pytest.raises(NoArrowForm) as caught:
+    with pytest.raises(RecordsWithoutColumns) as caught:
         run_dag(populate_dag, runner=runner)
     first = as_dict.__code__.co_firstlineno
     assert re.search(rf"from    operator 'parse', as_dict\(\) \(.*test_bad_records\.py:{first}\)", str(caught.value))
