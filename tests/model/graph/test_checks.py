@@ -167,7 +167,7 @@ class Unsaved(Operator):
     names = MapState[str, list[set[str]]]()
     times = MapState[str, At | None]()
     numbers = MapState[str, dict[int, int]]()
-    total = State(factory=set, merge=lambda parts: set().union(*parts))
+    total = State[Any](factory=set, merge=lambda parts: set().union(*parts))
     tree = MapState[str, dict[str, list[tuple[int, ...] | None]]]()
 
 
