@@ -4,8 +4,12 @@ The names that applications and operators import are in `__init__.pyi`. docs/exp
 to read the code, begin with `dagflow.model`.
 """
 
-from dagflow.exports import lazy_exports
-from dagflow.launching.shadowing import explain_shadows
+from dagflow.interrupts import end_if_command
+
+end_if_command()  # before anything else is imported, which takes a while
+
+from dagflow.exports import lazy_exports  # noqa: E402
+from dagflow.launching.shadowing import explain_shadows  # noqa: E402
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dagflow.cli.exit_codes import DONE, FAILED, INTERRUPTED, UNREAD, WRONG
+from dagflow.interrupts import end_process
 
 if TYPE_CHECKING:
     from dagflow.cli.group import ErrorOutput
@@ -35,22 +36,18 @@ def main(arguments: Sequence[str] | None = None, *, is_process: bool = False) ->
 
 def process() -> int:
     """Run `main` as a process of its own, without a last collection of garbage, which takes a tenth of `validate`."""
-    hears = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # else a shell wants it ignored
+    hears = signal.getsignal(signal.SIGINT) in (end_process, signal.default_int_handler)  # else a shell wants it ignored
     if hears:
-        signal.signal(signal.SIGINT, _end)  # a KeyboardInterrupt in an import would show a traceback
+        signal.signal(signal.SIGINT, end_process)  # a KeyboardInterrupt in an import would show a traceback
         sys.unraisablehook = _send_again
     from dagflow.cli.streams import open_streams
 
     open_streams()
     code = main(is_process=True)
     if hears:
-        signal.signal(signal.SIGINT, _end)  # as Python ends, it would show one too
+        signal.signal(signal.SIGINT, end_process)  # as Python ends, it would show one too
     gc.freeze()
     return code
-
-
-def _end(*signal: object) -> None:
-    os._exit(INTERRUPTED)
 
 
 def _send_again(unraisable: sys.UnraisableHookArgs) -> None:
@@ -93,7 +90,7 @@ def _command(arguments: list[str], state: ErrorOutput) -> int:
     from dagflow.cli.group import commands
     from dagflow.cli.streams import OutputClosed
 
-    if signal.getsignal(signal.SIGINT) is _end:
+    if signal.getsignal(signal.SIGINT) is end_process:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with commands.make_context("dagflow", arguments, obj=state) as context:

@@ -18,7 +18,7 @@ from dagflow.config.operators import apply_module, apply_operators, apply_ports,
 from dagflow.config.problems import Problems
 from dagflow.config.run_settings import RUN_NAMES, RunSettings
 from dagflow.config.settings import SettingsMapping, build_run_settings, build_settings
-from dagflow.config.values.conversion import comma_list, from_text, from_value, seconds_of
+from dagflow.config.values.conversion import comma_list, from_text, from_value, millis_of, seconds_of, size_of
 from dagflow.config.values.units import (
     SECRET,
     Bytes,
@@ -69,6 +69,7 @@ __all__ = [
     "from_text",
     "from_value",
     "integer_from",
+    "millis_of",
     "not_empty",
     "not_negative",
     "one_of",
@@ -80,5 +81,6 @@ __all__ = [
     "seconds_of",
     "share",
     "show",
+    "size_of",
     "spark_conf",
 ]

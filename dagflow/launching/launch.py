@@ -31,6 +31,7 @@ from dagflow.runtime.events import EventStream, LeaseAwaited, RunEnded, RunStart
 from dagflow.runtime.exchange.dataframes import has_transforms
 from dagflow.runtime.run_folder.events_file import event_writer
 from dagflow.runtime.run_folder.folders import Folders, on_other_machines, refuse_local_paths, refuse_outputs_in_inputs
+from dagflow.runtime.run_folder.reports import OperatorFigures
 from dagflow.runtime.run_report import RunReport, SinkFigures
 from dagflow.runtime.runner import Runner
 from dagflow.runtime.stage.node import operator_at_work
@@ -115,7 +116,7 @@ def start(
     `watchers`: subscribers of our own. One that raises gets no more events, and the run continues with a warning.
     """
     plan = built.plan()
-    report = RunReport(application=built.dag.name, operators={})
+    report = RunReport(application=built.dag.name, operators={name: OperatorFigures() for name in plan.dag.nodes})
     return Run(
         report, lambda run: _Launch(built, plan, runner, tuple(subscribers), tuple(watchers), clock or SystemClock(), run).go()
     )

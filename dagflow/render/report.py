@@ -54,7 +54,7 @@ def report_text(report: RunReport, style: Style | None = None) -> str:
     style = style or Style()
     report = visible(attrs.evolve(report, retries=_first_lines(report.retries), warnings=_first_lines(report.warnings)))
     blocks = []
-    if report.operators:
+    if any(figures != OperatorFigures() for figures in report.operators.values()):
         lines = _operators(report, style)
         blocks.append("\n".join([style.paint("bold", lines[0]), *lines[1:]]))
         notes = _notes(report, style)

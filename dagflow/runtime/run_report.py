@@ -74,7 +74,7 @@ class RunReport:
     Attributes:
         status: `done`, `failed`, `interrupted` or `running`.
         windows: how many windows this launch decided; `first_window` the number of the first of them.
-        operators: the figures by operator, in the order of the DAG.
+        operators: the figures of every operator, in the order of the DAG; zeros where nothing was new.
         readers: the number of readers of each partitioned operator.
         exchanges: what went over exchanges, by the port that they lead to.
         files, bytes_written: what became visible, by this launch.

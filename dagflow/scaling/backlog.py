@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Sequence
 from typing import Any
 
 import attrs
 
+from dagflow.errors.frames import is_ours
+from dagflow.model.operator.call_sites import shown
 from dagflow.model.operator.context import Clock, SystemClock
+from dagflow.scaling.errors import PolicyFailed
 from dagflow.scaling.partition import Partition, assign_partition_keys, resized
 from dagflow.scaling.partitioner import PartitioningContext
 from dagflow.scaling.policy import Load, ScalingPolicy, policy_named
@@ -86,14 +90,27 @@ class BacklogPartitioner:
             return Response(False, self._readers, backlog)
         self._due = now + self.interval_millis / 1000
         load = self._load(backlog.items, backlog.size)
-        answer: Any = self._policy.readers(load)
-        if not isinstance(answer, int):
-            name = getattr(self._policy, "name", type(self._policy).__name__)
-            raise TypeError(f"policy {name!r} returned {answer!r} readers for {load}, but must return an integer")
-        readers = load.clamped(answer)
+        readers = load.clamped(self._answer(load))
         changes = readers != self._readers
         self._readers, self._has_decided = readers, self._has_decided or changes
         return Response(changes, readers, backlog)
+
+    def _answer(self, load: Load) -> int:
+        """Return the answer of the policy. Raises PolicyFailed: it may be the user's."""
+        try:
+            answer: Any = self._policy.readers(load)
+        except Exception as error:
+            own = [frame for frame in traceback.extract_tb(error.__traceback__) if not is_ours(frame.filename)]
+            where = f"{shown(own[-1].filename)}:{own[-1].lineno} in {own[-1].name}: {own[-1].line}" if own else ""
+            raise self._failed(f"failed in readers(load): {type(error).__name__}: {error}", where) from error
+        if not isinstance(answer, int):
+            raise self._failed(f"returned {answer!r} for {load}")
+        return answer
+
+    def _failed(self, reason: str, where: str = "") -> PolicyFailed:
+        name = getattr(self._policy, "name", "")
+        policy = type(self._policy).__qualname__ + (f" ({name!r})" if name else "")
+        return PolicyFailed("", policy, reason, where, tuple(field.name for field in attrs.fields(Load)))
 
     def define_partitions(self, partitions: Sequence[Partition], context: Any = None) -> list[Partition]:
         """Return as many partitions as the policy has decided on; before that, as many as there are, within the bounds."""

@@ -26,6 +26,32 @@ class PartitionerFailed(RunError):
         )
 
 
+@error
+class PolicyFailed(RunError):
+    """The policy of an operator's readers raised, or did not return an integer."""
+
+    operator: str
+    policy: str
+    reason: str
+    where: str = ""
+    fields: tuple[str, ...] = ()
+    code: ClassVar[str] = "DF782"
+    example = {
+        "operator": "reader",
+        "policy": "Third",
+        "reason": "failed in readers(load): AttributeError: 'int' object has no attribute 'items'",
+        "where": "app.py:8",
+        "fields": ("backlog", "size", "readers"),
+    }
+
+    def message(self) -> str:
+        return (
+            f"the policy {self.policy}{f' of operator {self.operator!r}' if self.operator else ''} {self.reason}\n"
+            + (f"  at {self.where}\n" if self.where else "")
+            + f"  help: readers(load) returns an integer; load has {', '.join(self.fields)}"
+        )
+
+
 _SHOWN = 10
 
 

@@ -27,6 +27,22 @@ class ChangedInPlace(RunError):
 
 
 @error
+class WindowNotBegun(RunError, RuntimeError):
+    """`OperatorTask.end_window` was called outside of a window."""
+
+    operator: str
+    code: ClassVar[str] = "DF780"
+    example = {"operator": "Filter"}
+    is_fatal: ClassVar[bool] = True
+
+    def message(self) -> str:
+        return (
+            f"no window of {self.operator} is open: end_window() was called before a window has begun, or twice\n"
+            '  help: give it records first, `task.give("input", […])`, or begin a window without any: `task.begin_window()`'
+        )
+
+
+@error
 class HypothesisMissing(InfrastructureError, ImportError):
     """`check_operator` needs Hypothesis, which is not installed."""
 

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from dagflow.model.graph.checks import states_saved
+from dagflow.model.graph.class_checks import line_of_name, of_operator, shared_values
 from dagflow.model.operator.base import ErrorRecord, Operator, fields_of
+from dagflow.model.operator.map_state import MapState
 from dagflow.model.operator.ports import BATCH, RECORD, STREAM, OutputPort, handlers_of, input_ports, output_ports
 from dagflow.model.operator.state import state_fields
 from dagflow.model.types.forms import schema_of
@@ -21,7 +24,7 @@ from dagflow.runtime.stage.program import RunOptions, TaskSpec
 from dagflow.runtime.task.recording_files import RecordedFile, RecordingFiles
 from dagflow.state.task_states import declared_states
 from dagflow.state.values import decode_state, encode_state
-from dagflow.testing.errors import HypothesisMissing
+from dagflow.testing.errors import ChangedInPlace, HypothesisMissing
 from dagflow.testing.operators import NAME, Bench
 from dagflow.testing.tasks import reported_errors
 
@@ -30,28 +33,36 @@ if TYPE_CHECKING:
 
 
 def check_operator(
-    operator: Operator, strategy: SearchStrategy[Any], *, port: str | None = None, max_records: int = 20, max_examples: int = 50
+    operator: Operator,
+    strategy: SearchStrategy[Any],
+    *,
+    port: str | None = None,
+    raises: type[Exception] | tuple[type[Exception], ...] = (),
+    max_records: int = 20,
+    max_examples: int = 50,
 ) -> None:
     """Try the laws of operators with lists of records that `strategy` makes; Hypothesis finds the smallest that breaks one.
 
-    Whatever the records, a list of none included:
+    A DAG must accept its class. Whatever the records, a list of none included, *it runs*: no handler raises, nor `begin_window`
+    or `end_window`, unless `on_error` or `raises` covers the exception. And:
 
     1. *It pickles*: an unpickled copy does the same, and its properties are unchanged afterwards.
-    2. *It forgets*: the output of a window does not depend on the windows before (unless it declares `State`).
+    2. *It forgets*: the output of a window does not depend on the windows before (unless it declares `State`), and no class
+       attribute changes.
     3. *Forms agree*: records, streams and batches, as many of these as it handles, give the same output and the same files.
     4. *Chunks do not matter*: however a window's records are split, the output is the same, and so it is when the operator before
        emits some of them in `begin_window()` and some in `end_window()`.
     5. *Partitions do not matter*: the outputs of two copies that share the records are the output of one. Left out for operators
        that must not be copied, that declare what they keep, or that ask which partition they are.
     6. *State resumes*: what it keeps as `State` is the same when it has been written down and read again; its `merge` gives the
-       same whether several values become one at once or one after the other, with those of idle partitions or without.
-
+       same whether several values become one at once or one after the other, with those of idle partitions or without. No
+       value of a `MapState` is changed in place.
     7. *Records stay as they are*: it changes none that it has received or emitted.
 
     Every record is checked against its port's type. Of records that `on_error` skips, laws compare which, not why.
 
-    `port` is the input port to feed, by default the only one. Raises AssertionError, naming the law, the smallest records that
-    break it, and both outputs.
+    `port` is the input port to feed, by default the only one. `raises`: the exceptions with which it refuses records. Raises
+    AssertionError, naming the law, the smallest records that break it, and both outputs.
 
     >>> from hypothesis import strategies as st
     >>> from operators import Filter
@@ -63,7 +74,9 @@ def check_operator(
     except ModuleNotFoundError as error:
         raise HypothesisMissing from error
 
-    laws = _Laws(operator, port or _only_port(operator))
+    laws = _Laws(operator, port or _only_port(operator), raises)
+    for problem in (*of_operator(operator), *states_saved(operator)):
+        raise AssertionError(f"{type(operator).__name__}: a DAG refuses it: {problem}") from problem
 
     phases = (Phase.generate, Phase.shrink)  # explaining which lines are to blame takes longer than all else
 
@@ -99,9 +112,24 @@ class _Output:
 class _Laws:
     operator: Operator
     port: str
+    raises: type[Exception] | tuple[type[Exception], ...] = ()
 
     def hold(self, records: list[Any], first: int, second: int) -> None:
         """Try all laws with one list of records, split at two places."""
+        shared = shared_values(type(self.operator))
+        before = {key: copy for key, value in shared.items() if (copy := _comparable_copy(value)) is not _NONE}
+        self._hold(records, first, second)
+        for (cls, name), value in before.items():
+            if not _equal(value, shared[cls, name]):
+                setattr(cls, name, value)  # so that Hypothesis can try again
+                kind = type(value).__name__
+                raise AssertionError(
+                    f"{self._name}: it forgets: the class attribute {name!r} has changed while it ran "
+                    f"({line_of_name(cls, name)})\n  before  {value!r}\n  after   {shared[cls, name]!r}\n  records {records!r}\n"
+                    f"  help: what an operator keeps is declared: {name} = WindowState(factory={kind})"
+                )
+
+    def _hold(self, records: list[Any], first: int, second: int) -> None:
         whole = [records]
         reference = self._run(whole)
         self._same("it travels: two copies give the same", records, reference, self._run(whole))
@@ -109,6 +137,8 @@ class _Laws:
         if not declared_states(self.operator):
             again = self._run(whole, warm=records)
             self._same("it forgets: a window after another one gives the same", records, reference, again)
+        elif any(isinstance(declared, MapState) for declared in declared_states(self.operator).values()):
+            self._run(whole, warm=records)  # which raises where it changes in place what the first window has kept
         parts = [records[:first], records[first:second], records[second:]]
         for form in self._forms(records):
             if form != reference_form(self.operator, self.port):
@@ -153,7 +183,17 @@ class _Laws:
                     bench.emitted.forget()
                 bench.run(flow, 0, *({self.port: chunk} for chunk in (chunks[1:-1] if emitted else chunks)))
         except OperatorFailed as failed:
+            if not isinstance(failed.__cause__, self.raises):
+                given = [record for chunk in [warm or [], *chunks] for record in chunk]
+                raise AssertionError(
+                    f"{self._name}: it runs: {failed}\n  records {given!r}\n"
+                    f"  help: handle such records, set on_error, or tell that it refuses them: "
+                    f"check_operator(…, raises={type(failed.__cause__).__name__})"
+                ) from failed.__cause__
             error = failed.record or failed.error
+        except ChangedInPlace as changed:
+            given = [record for chunk in [warm or [], *chunks] for record in chunk]
+            raise AssertionError(f"{self._name}: state resumes: {changed}\n  records {given!r}, in two windows") from changed
         except RecordChanged as changed:
             given = [record for chunk in chunks for record in chunk]
             raise AssertionError(f"{self._name}: records stay as they are: {changed}\n  records {given!r}") from changed

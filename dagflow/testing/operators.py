@@ -14,7 +14,7 @@ import attrs
 from dagflow.local.spool import transform_runner
 from dagflow.model.errors.dag import UnknownName
 from dagflow.model.graph.infer import bind_input, own_bindings, port_types
-from dagflow.model.operator.base import InputOperator, Operator
+from dagflow.model.operator.base import InputOperator, Operator, limits_of
 from dagflow.model.operator.context import Clock, EventTime, FileMaker, OperatorContext, SystemClock
 from dagflow.model.operator.dataframes import INPUT, OUTPUT, DataFrameOperator
 from dagflow.model.operator.map_state import MapState
@@ -116,6 +116,7 @@ def run_operator(
 
     Raises:
         OperatorFailed: the operator raised; its own exception is the `__cause__`.
+        ExpectationFailed: a window has more rejected records than `max_rejects`, or the limit of an `Expect`, allows.
         WrongRecordType: a record is not of its port's type.
         FieldFrozen: the operator assigned what is not declared.
         ChangedInPlace: it changed a value of a `MapState` without assigning it.
@@ -295,7 +296,7 @@ class Bench:
     def _decide(self, window: int, report: TaskReport, live: Operator) -> None:
         plan = WindowPlan(window=window, items={}, partitions={}, places={}, states={}, driver=report)
         replacing = () if live.kept_snapshots() is None else (NAME,)
-        decision = decide(self._log, plan, "test", (), 0.0, False, replacing=replacing)
+        decision = decide(self._log, plan, "test", (), 0.0, False, limits={NAME: limits_of(live)}, replacing=replacing)
         half = live if not live.partitionable else loaded(self.program).operators[0].operator
         roll_forward(self._log, decision, {NAME: half}, False)
 

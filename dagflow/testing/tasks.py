@@ -26,6 +26,7 @@ from dagflow.runtime.stage.outlet import Outlet, Step
 from dagflow.runtime.stage.program import OutputPlan, PortPlan, Program, ProgramOperator, RunOptions, TaskSpec
 from dagflow.runtime.task.flow import Flow
 from dagflow.state.task_states import encoded_states, restore_states
+from dagflow.testing.errors import WindowNotBegun
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -300,7 +301,12 @@ class OperatorTask:
         return self._node.emitted() - before
 
     def end_window(self) -> dict[str, list[Any]]:
-        """End the window. Return the records that it has emitted in it, by output port."""
+        """End the window. Return the records that it has emitted in it, by output port. Raises WindowNotBegun.
+
+        Limits of rejected records are not applied, since they are for the sum over all tasks: `run_operator` applies them.
+        """
+        if not self._node.is_open:
+            raise WindowNotBegun(type(self.operator).__name__)
         with reported_errors():
             self._window.__exit__(None, None, None)
         return {port: records[self._before[port] :] for port, records in self.emitted.items()}

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 from typing_extensions import override
 
-from dagflow.config import Bytes, MiB
+from dagflow.config import Bytes, MiB, size_of
 from operators.contexts.entity import BinaryStream, PieceReaderContext
 from operators.contexts.piece import Piece
 from operators.contexts.source import Source, check_piece_size, check_size
@@ -38,7 +38,7 @@ class FixedBytesReaderContext(PieceReaderContext):
     cuts: ClassVar[Literal["any", "fixed"]] = "fixed"
 
     length: int | None = attrs.field(default=None, validator=attrs.validators.optional(check_size))
-    piece_bytes: Bytes = attrs.field(default=2 * MiB, validator=check_piece_size, kw_only=True)
+    piece_bytes: Bytes = attrs.field(default=2 * MiB, converter=size_of, validator=check_piece_size, kw_only=True)
 
     _source: Source | None = attrs.field(init=False, eq=False, repr=False, default=None)
 

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 from typing_extensions import override
 
-from dagflow.config import Bytes, MiB, one_of
+from dagflow.config import Bytes, MiB, one_of, size_of
 from operators.contexts.entity import BinaryStream, PieceReaderContext
 from operators.contexts.errors import PartialRecord
 from operators.contexts.piece import Piece
@@ -41,7 +41,7 @@ class FixedRecordsReaderContext(PieceReaderContext):
 
     length: int = attrs.field(validator=check_size)
     partial: Literal["fail", "emit", "drop"] = attrs.field(default="fail", validator=one_of(PARTIAL), kw_only=True)
-    piece_bytes: Bytes = attrs.field(default=MiB, validator=check_piece_size, kw_only=True)
+    piece_bytes: Bytes = attrs.field(default=MiB, converter=size_of, validator=check_piece_size, kw_only=True)
 
     _source: Source | None = attrs.field(init=False, eq=False, repr=False, default=None)
 

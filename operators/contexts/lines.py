@@ -9,7 +9,7 @@ import attrs
 from attrs.setters import NO_OP
 from typing_extensions import override
 
-from dagflow.config import Bytes, KiB, MiB
+from dagflow.config import Bytes, KiB, MiB, size_of
 from operators.contexts.entity import BinaryStream, PieceReaderContext
 from operators.contexts.errors import RecordTooLong
 from operators.contexts.piece import Piece
@@ -42,8 +42,8 @@ class LinesContext(PieceReaderContext):
     terminators: tuple[bytes, ...] = attrs.field(
         default=DEFAULT_TERMINATORS, converter=to_terminators, validator=check_terminators, kw_only=True
     )
-    max_record_bytes: Bytes = attrs.field(default=64 * MiB, validator=check_size, kw_only=True)
-    piece_bytes: Bytes = attrs.field(default=2 * MiB, validator=check_piece_size, kw_only=True)
+    max_record_bytes: Bytes = attrs.field(default=64 * MiB, converter=size_of, validator=check_size, kw_only=True)
+    piece_bytes: Bytes = attrs.field(default=2 * MiB, converter=size_of, validator=check_piece_size, kw_only=True)
 
     _rules: Terminators = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, factory=Newline)
     _source: Source | None = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=None)

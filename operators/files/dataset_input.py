@@ -10,7 +10,7 @@ from typing import Literal
 import attrs
 
 from dagflow import FileBlockMetadata, FileMetadata, InputOperator, OperatorContext, OutputPort, State, WindowState
-from dagflow.config import Bytes, Millis, not_negative, one_of
+from dagflow.config import Bytes, Millis, millis_of, not_negative, one_of, size_of
 from dagflow.errors import LedgerDamaged, NoSuchEntry, ObjectDamaged, ObjectMissing
 from dagflow.ledger import DataFile, EntryRef, InputSlice, Ledger, LedgerEntry
 from dagflow.scaling import Backlog
@@ -57,9 +57,9 @@ class DatasetInput(InputOperator):
     """
 
     path: str = attrs.field(converter=os.fspath)
-    block_size: Bytes | None = attrs.field(default=None, kw_only=True)
-    window_bytes: Bytes | None = attrs.field(default=None, kw_only=True)
-    scan_interval_millis: Millis = attrs.field(default=1000, kw_only=True, validator=not_negative)
+    block_size: Bytes | None = attrs.field(default=None, kw_only=True, converter=size_of)
+    window_bytes: Bytes | None = attrs.field(default=None, kw_only=True, converter=size_of)
+    scan_interval_millis: Millis = attrs.field(default=1000, kw_only=True, converter=millis_of, validator=not_negative)
     on_replace: Literal["fail", "reread"] = attrs.field(default="fail", kw_only=True, validator=one_of(("fail", "reread")))
     wait: bool = attrs.field(default=False, kw_only=True)
 

@@ -8,7 +8,7 @@ from typing import Generic
 import attrs
 
 from dagflow import DAG, ErrorRecord, FileBlockMetadata, FileMetadata, Module, ProxyOutputPort, ReaderRecord
-from dagflow.config import Bytes
+from dagflow.config import Bytes, size_of
 from operators.contexts import ReadAheadLineReaderContext, ReaderContext
 from operators.files.scanner import TimeBasedDirectoryScanner, check_paths, paths
 from operators.files.splitter_input import FileSplitterInput
@@ -45,7 +45,7 @@ class FileInput(Module, Generic[R]):
     scanner: TimeBasedDirectoryScanner = attrs.field(
         factory=TimeBasedDirectoryScanner, kw_only=True, validator=attrs.validators.instance_of(TimeBasedDirectoryScanner)
     )
-    block_size: Bytes | None = attrs.field(default=None, kw_only=True)
+    block_size: Bytes | None = attrs.field(default=None, kw_only=True, converter=size_of)
     blocks_threshold: int | None = attrs.field(default=None, kw_only=True)
 
     converter: Callable[[bytes], R | None] | None = attrs.field(

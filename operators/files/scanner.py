@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, get_args
 import attrs
 
 from dagflow import OperatorContext
-from dagflow.config import Millis, Seconds, comma_list, not_negative, one_of
+from dagflow.config import Millis, Seconds, comma_list, millis_of, not_negative, one_of, seconds_of
 from dagflow.storage import absolute, file_system, is_local, translate
 from operators.files.errors import InputMissing, InputNotFile
 from operators.files.scan_thread import ScanThread
@@ -86,11 +86,11 @@ class TimeBasedDirectoryScanner:
 
     files: list[str] = attrs.field(factory=list, converter=paths, validator=check_paths)
     recursive: bool = True
-    scan_interval_millis: Millis = attrs.field(default=5000, validator=not_negative)
+    scan_interval_millis: Millis = attrs.field(default=5000, converter=millis_of, validator=not_negative)
     file_pattern_regular_exp: str | None = None
     ignore_file_pattern_regular_exp: str | None = None
     modified: Modified = attrs.field(default="reread", validator=one_of(get_args(Modified)))
-    min_age: Seconds = attrs.field(default=0.0, validator=not_negative)
+    min_age: Seconds = attrs.field(default=0.0, converter=seconds_of, validator=not_negative)
     wait: bool = False
     on_unreadable: OnUnreadable = attrs.field(default="fail", validator=one_of(get_args(OnUnreadable)))
     hidden_files: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))

@@ -18,7 +18,7 @@ from dagflow import (
     State,
     WindowState,
 )
-from dagflow.config import Bytes
+from dagflow.config import Bytes, size_of
 from dagflow.scaling import Backlog
 from dagflow.storage import FileStatus, absolute, base_name, file_system, is_local, split_url, translate
 from operators.files.blocks import COMPRESSED_SUFFIXES, LEAST_COST, FileBlocks, default_block_size, default_window_bytes
@@ -54,9 +54,9 @@ class AbstractFileSplitter(Operator):
     files_metadata_output = OutputPort[FileMetadata]()
     blocks_metadata_output = OutputPort[FileBlockMetadata]()
 
-    block_size: Bytes | None = attrs.field(default=None, kw_only=True)
+    block_size: Bytes | None = attrs.field(default=None, kw_only=True, converter=size_of)
     blocks_threshold: int | None = attrs.field(default=None, kw_only=True)
-    window_bytes: Bytes | None = attrs.field(default=None, kw_only=True)
+    window_bytes: Bytes | None = attrs.field(default=None, kw_only=True, converter=size_of)
     idempotent: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
 
     one_block_suffixes: tuple[str, ...] = attrs.field(default=COMPRESSED_SUFFIXES, converter=tuple, kw_only=True)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OperatorContext, OutputPort, RenamedProperty, WindowState
-from dagflow.config import Bytes, one_of
+from dagflow.config import Bytes, one_of, size_of
 from dagflow.scan import TableSchema
 from operators.aggregate.fields import ResultScope, a_key, getter, names_of
 from operators.conditions import is_function, no_function
@@ -81,6 +81,7 @@ class HashJoin(Operator, Generic[L, R, O]):
     max_right_bytes: Bytes = attrs.field(
         default=LARGEST,
         kw_only=True,
+        converter=size_of,
         validator=[attrs.validators.instance_of(int), attrs.validators.ge(1), attrs.validators.le(LARGEST)],
     )
 

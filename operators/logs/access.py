@@ -10,7 +10,7 @@ import attrs
 import pyarrow as pa
 
 from dagflow import ErrorRecord, OperatorContext
-from dagflow.config import Bytes, MiB, one_of
+from dagflow.config import Bytes, MiB, one_of, size_of
 from dagflow.errors import DagflowError
 from operators.logs.blocks import OffsetBlock
 from operators.logs.errors import LogRefused, OffsetsLost, TopicReplaced
@@ -51,7 +51,7 @@ class ReadsLog:
     """
 
     on_lost: OnLost = attrs.field(default="fail", kw_only=True, validator=one_of(("fail", "skip")))
-    batch_bytes: Bytes = attrs.field(default=1 * MiB, kw_only=True, validator=attrs.validators.ge(1))
+    batch_bytes: Bytes = attrs.field(default=1 * MiB, kw_only=True, converter=size_of, validator=attrs.validators.ge(1))
 
     # What subclasses override
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from dagflow.config import Seconds, Secret
+from dagflow.config import Seconds, Secret, seconds_of
 from dagflow.errors import PackageMissing
 from operators.logs.errors import LogRefused, LogUnavailable, MessageNotReadable
 
@@ -69,7 +69,7 @@ class AvroDecoder:
     schema: str | None = attrs.field(default=None, kw_only=True, validator=_is_schema)
     user: str | None = attrs.field(default=None, kw_only=True)
     password: Secret | None = attrs.field(default=None, kw_only=True, repr=False)
-    timeout: Seconds = attrs.field(default=10.0, kw_only=True, validator=attrs.validators.gt(0))
+    timeout: Seconds = attrs.field(default=10.0, kw_only=True, converter=seconds_of, validator=attrs.validators.gt(0))
 
     def __call__(self, data: bytes) -> Any:
         """Return the record of a message."""

@@ -11,7 +11,7 @@ import attrs
 import pyarrow as pa
 
 from dagflow import InputOperator, OperatorContext, OutputPort, State, WindowState
-from dagflow.config import Bytes, MiB, Millis, Seconds, not_negative, one_of, seconds_of
+from dagflow.config import Bytes, MiB, Millis, Seconds, millis_of, not_negative, one_of, seconds_of, size_of
 from dagflow.scaling import Backlog
 from operators.logs.access import Connected, OnLost, report_lost
 from operators.logs.blocks import OffsetBlock, PartitionPosition, cut_ranges
@@ -136,9 +136,9 @@ class AbstractLogSplitterInput(InputOperator):
     topics: tuple[str, ...] = attrs.field(kw_only=True, converter=one_or_more)
     start: Start = attrs.field(default="earliest", kw_only=True)
     block_records: int | None = attrs.field(default=None, kw_only=True)
-    block_bytes: Bytes = attrs.field(default=BLOCK_BYTES, kw_only=True, validator=attrs.validators.ge(1))
+    block_bytes: Bytes = attrs.field(default=BLOCK_BYTES, kw_only=True, converter=size_of, validator=attrs.validators.ge(1))
     window_blocks: int | None = attrs.field(default=None, kw_only=True)
-    scan_interval_millis: Millis = attrs.field(default=200, kw_only=True, validator=not_negative)
+    scan_interval_millis: Millis = attrs.field(default=200, kw_only=True, converter=millis_of, validator=not_negative)
     on_lost: OnLost = attrs.field(default="fail", kw_only=True, validator=one_of(("fail", "skip")))
     wait: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
     event_time: str | None = attrs.field(default=None, kw_only=True)

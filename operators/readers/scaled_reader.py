@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import attrs
 
 from dagflow import Operator
-from dagflow.config import Millis
+from dagflow.config import Millis, millis_of
 from dagflow.scaling import (
     DEFAULT_INTERVAL_MILLIS,
     BacklogPartitioner,
@@ -51,7 +51,9 @@ class ScaledReader(Operator):
     min_readers: int = attrs.field(default=1, kw_only=True, validator=attrs.validators.instance_of(int))
     max_readers: int = attrs.field(default=16, kw_only=True, validator=attrs.validators.instance_of(int))
     collect_stats: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
-    interval_millis: Millis = attrs.field(default=DEFAULT_INTERVAL_MILLIS, kw_only=True, validator=attrs.validators.gt(0))
+    interval_millis: Millis = attrs.field(
+        default=DEFAULT_INTERVAL_MILLIS, kw_only=True, converter=millis_of, validator=attrs.validators.gt(0)
+    )
     policy: str | ScalingPolicy = attrs.field(default="steady", kw_only=True, validator=a_policy)
     sequential: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
 

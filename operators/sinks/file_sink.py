@@ -8,7 +8,7 @@ from typing import ClassVar
 import attrs
 
 from dagflow import Operator, OperatorContext, WindowState
-from dagflow.config import Bytes, one_of
+from dagflow.config import Bytes, one_of, size_of
 from operators.problems import all_problems
 from operators.sinks.tables.modes import FILE_MODES, FileMode
 
@@ -43,7 +43,7 @@ class FileSink(Operator):
     keep_replaced: int | None = attrs.field(default=None, kw_only=True)
     suffix: str = attrs.field(default="", kw_only=True, validator=attrs.validators.instance_of(str))
     max_file_rows: int | None = attrs.field(default=None, kw_only=True)
-    max_file_bytes: Bytes | None = attrs.field(default=None, kw_only=True)
+    max_file_bytes: Bytes | None = attrs.field(default=None, kw_only=True, converter=size_of)
     max_open_files: int = attrs.field(default=100, kw_only=True, validator=attrs.validators.ge(1))
     compression: str = attrs.field(default="none", kw_only=True)
     compression_level: int | None = attrs.field(default=None, kw_only=True)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from typing_extensions import TypeVar
 
 from dagflow import OperatorContext
-from dagflow.config import Bytes, MiB
+from dagflow.config import Bytes, MiB, size_of
 from operators.problems import all_problems
 from operators.sinks.errors import TypeNotWritable
 from operators.sinks.file_sink import numbered
@@ -70,8 +70,8 @@ class ParquetWriter(TableWriter[T], Generic[T]):
     suffix: str = attrs.field(default=".parquet", kw_only=True, validator=attrs.validators.instance_of(str))
     compression: str = attrs.field(default="zstd", kw_only=True)
     row_group_rows: int = attrs.field(default=1 << 20, kw_only=True, validator=attrs.validators.ge(1))
-    row_group_bytes: Bytes = attrs.field(default=32 * MiB, kw_only=True, validator=attrs.validators.ge(1))
-    buffer_bytes: Bytes = attrs.field(default=64 * MiB, kw_only=True, validator=attrs.validators.ge(1))
+    row_group_bytes: Bytes = attrs.field(default=32 * MiB, kw_only=True, converter=size_of, validator=attrs.validators.ge(1))
+    buffer_bytes: Bytes = attrs.field(default=64 * MiB, kw_only=True, converter=size_of, validator=attrs.validators.ge(1))
 
     def check(self) -> None:
         """Raise ValueError where properties contradict each other."""

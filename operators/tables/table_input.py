@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import attrs
 
 from dagflow import FileInfo, InputOperator, OperatorContext, State
-from dagflow.config import Millis, not_negative
+from dagflow.config import Millis, millis_of, not_negative
 from dagflow.scan import FileFacts
 from dagflow.storage import FileStatus, is_local
 from operators.extras.tables import opening
@@ -35,7 +35,7 @@ class AbstractTableInput(AbstractFileSplitter, InputOperator):
     at_once: ClassVar[int | None] = 10_000  # so that a window can also be closed by time
     version_name: ClassVar[str] = "version"
 
-    scan_interval_millis: Millis = attrs.field(default=1000, kw_only=True, validator=not_negative)
+    scan_interval_millis: Millis = attrs.field(default=1000, kw_only=True, converter=millis_of, validator=not_negative)
     wait: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
 
     position = State[TablePosition | None](None)

@@ -45,7 +45,7 @@ class Expect(Operator, Generic[T]):
 
     >>> import pyarrow.compute as pc
     >>> from dagflow.testing import run_operator
-    >>> run_operator(Expect(lambda age: 0 <= age < 150, max_share=0.01), {"input": [31, -1, 64]})
+    >>> run_operator(Expect(lambda age: 0 <= age < 150, max_share=0.5), {"input": [31, -1, 64]})
     {'output': [31, 64], 'failed': [-1]}
     >>> run_operator(Expect[int](pc.field("value") > 0, on_breach="warn"), {"input": [31, -1, 64]})["failed"]
     [-1]

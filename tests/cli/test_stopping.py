@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import LINE_FILTER, ROOT
+from tests.tiers import mostly_nightly
 
 Begin = Callable[..., "subprocess.Popen[str]"]
 Write = Callable[..., None]
@@ -176,6 +177,44 @@ def test_an_interrupt_in_a_callback_is_not_lost(begin: Begin, write: Write) -> N
     process = begin("validate", "app.py")
     out, err = process.communicate(timeout=30)
     assert (process.returncode, out, err) == (130, "", "")
+
+
+INTERRUPTS_AN_IMPORT = """
+import os, signal, sys
+
+left = None
+
+def audited(event, arguments):
+    global left
+    if event != "import":
+        return
+    if left is None and "dagflow.interrupts" in sys.modules and "dagflow.exports" == arguments[0]:
+        left = int(os.environ["AFTER"])
+    if left is not None:
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.addaudithook(audited)
+"""
+"""A `sitecustomize` that sends a Ctrl-C when the command has begun so many imports."""
+
+
+@pytest.mark.parametrize("command", [[str(Path(sys.executable).with_name("dagflow"))], [sys.executable, "-m", "dagflow"]])
+@pytest.mark.parametrize("after", mostly_nightly(range(1, 400, 7), 1, 8, 50, 120, 211, 302))
+def test_ctrl_c_while_modules_are_imported_shows_no_traceback(
+    write: Write, tmp_path: Path, command: list[str], after: int
+) -> None:
+    write("sitecustomize.py", INTERRUPTS_AN_IMPORT)
+    given = [*command, "plan", LINE_FILTER, "-D", f"input={tmp_path}", "-D", "output=out"]
+    surroundings = {**os.environ, "PYTHONPATH": str(tmp_path), "AFTER": str(after)}
+    ended = subprocess.run(given, env=surroundings, capture_output=True, text=True, timeout=30, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
+def test_a_program_that_uses_the_package_keeps_its_own_ctrl_c() -> None:
+    program = "import signal, dagflow; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "True\n"
 
 
 def test_descendants_are_found() -> None:

@@ -71,9 +71,15 @@ def test_the_tutorial_on_spark_from_top_to_bottom(tmp_path: Path) -> None:
 def test_the_python_of_readme(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "a.log").write_text("one\n.two\nthree\n")
-    first, second = (text for language, _, text in blocks(ROOT / "README.md") if language == "python" and ">>>" not in text)
-    (tmp_path / "app.py").write_text(f"{first}\n{second}", encoding="utf-8")
+    (tmp_path / "app.py").write_text("\n".join(python_of_readme()), encoding="utf-8")
     assert pasted("python app.py", tmp_path) == "2\n"
+
+
+def python_of_readme() -> list[str]:
+    """Return the application of README, and how it is launched."""
+    found = [text for language, _, text in blocks(ROOT / "README.md") if language == "python" and ">>>" not in text]
+    assert len(found) == 2
+    return found
 
 
 @pytest.mark.full
@@ -94,6 +100,9 @@ def test_the_commands_of_readme_on_spark(tmp_path: Path) -> None:
             assert printed or line.startswith("mkdir"), line
             if line.startswith("dagflow trace"):
                 assert "line 17" in printed
+    again = f"from apps.line_filter.app import populate_dag\n{python_of_readme()[1]}"
+    (tmp_path / "again.py").write_text(again, encoding="utf-8")
+    assert pasted("python again.py", tmp_path) == "0\n"
 
 
 def until_it_waits(line: str, folder: Path, active: str) -> None:

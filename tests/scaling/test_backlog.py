@@ -21,6 +21,7 @@ from dagflow.scaling import (
     Response,
     StatsListener,
 )
+from dagflow.scaling.errors import PolicyFailed
 from dagflow.testing import FakeClock
 from operators import BlockReader
 
@@ -132,10 +133,21 @@ def test_the_bounds_hold_whatever_a_policy_says(answers: list[int], low: int, mo
 
 def test_a_policy_that_says_no_whole_number_is_named() -> None:
     half: Any = 2.5
-    with pytest.raises(
-        TypeError, match=r"^policy 'wild' returned 2\.5 readers for Load\(backlog=1, .*, but must return an integer$"
-    ):
+    told = r"^the policy Wild \('wild'\) returned 2\.5 for Load\(backlog=1, [^\n]*\n  help: readers\(load\) returns an integer; "
+    with pytest.raises(PolicyFailed, match=told):
         following(FakeClock(), policy=Wild([half])).process_stats(OperatorStats(0, 1))
+
+
+def test_a_policy_that_raises_is_blamed_with_its_line() -> None:
+    class Third:
+        name = "third"
+
+        def readers(self, load: Any) -> int:
+            return int(load.backlog.items) // 3
+
+    told = r"the policy .*Third \('third'\) failed in readers\(load\): AttributeError: .*\n  at .*test_backlog\.py:\d+ in readers"
+    with pytest.raises(PolicyFailed, match=told):
+        following(FakeClock(), policy=Third()).process_stats(OperatorStats(0, 1))
 
 
 def test_with_another_clock_the_next_stats_are_looked_at_at_once() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import strategies as st
 
-from dagflow import InputPort, Operator, OutputPort, ReaderRecord, State, WindowState
+from dagflow import InputPort, MapState, Operator, OutputPort, ReaderRecord, State, WindowState
 from dagflow.errors import HypothesisMissing, WrongRecordType
 from dagflow.testing import check_operator
 from operators import Console, Filter, FlatMap, Map, RecordWriter
@@ -27,7 +27,6 @@ READ = st.builds(ReaderRecord, st.integers(0, 9), st.integers(0, 1000), st.text(
         (Map(len), st.text()),
         (Map(int, on_error="skip"), st.text(alphabet="1x", max_size=2)),
         (Map(int, on_error="route"), st.text(alphabet="1x", max_size=2)),
-        (Map(int), st.text(alphabet="1x", max_size=2)),
         (Map[float, float](pc.sqrt(pc.field("value"))), st.floats()),
         (FlatMap(str.split), st.text(alphabet="a ")),
         (Console(limit=3), st.text()),
@@ -149,6 +148,81 @@ def test_a_law_that_is_broken_is_named(operator: Operator, law: str) -> None:
     with pytest.raises(AssertionError) as caught:
         check_operator(operator, st.integers(0, 120), max_examples=30)
     assert str(caught.value).startswith(law)
+
+
+@attrs.define
+class RaisesAtTheEnd(Base):
+    @Base.input.process
+    def each(self, record: int) -> None:
+        pass
+
+    def end_window(self) -> None:
+        raise KeyError("always")
+
+
+@attrs.define
+class RaisesAlways(Base):
+    @Base.input.process
+    def each(self, record: int) -> None:
+        raise ValueError(f"no {record}")
+
+
+@attrs.define
+class ChangesItsClass(Base):
+    KNOWN: ClassVar[set[int]] = set()
+
+    @Base.input.process
+    def each(self, record: int) -> None:
+        self.KNOWN.add(record)
+
+
+@attrs.define
+class SharesASet(Base):
+    seen = set()  # type: ignore[var-annotated]  # the mistake
+
+    @Base.input.process
+    def each(self, record: int) -> None:
+        self.seen.add(record)
+
+
+@attrs.define
+class ChangesInPlace(Operator):
+    input = InputPort[int](partition_by=abs)
+    kept = MapState[int, list[int]]()
+
+    @input.process
+    def each(self, record: int) -> None:
+        if record not in self.kept:
+            self.kept[record] = []
+        self.kept[record].append(1)
+
+
+@pytest.mark.parametrize(
+    ("operator", "law", "help"),
+    [
+        (RaisesAtTheEnd(), "it runs: operator 'operator' failed in end_window(): KeyError: 'always'", "raises=KeyError"),
+        (RaisesAlways(), "it runs: operator 'operator' failed in each() of port 'input': ValueError: no 0", "raises=ValueError"),
+        (RaisesAtTheEnd(on_error="skip"), "it runs: operator 'operator' failed in end_window()", "raises=KeyError"),
+        (ChangesItsClass(), "it forgets: the class attribute 'KNOWN' has changed while it ran", "WindowState(factory=set)"),
+        (SharesASet(), "a DAG refuses it: class SharesASet: seen is a set", "WindowState(factory=set)"),
+        (
+            ChangesInPlace(),
+            "state resumes: ChangesInPlace has changed the value of 0 in MapState 'kept' in place",
+            "assign it again",
+        ),
+    ],
+)
+def test_mistakes_that_every_operator_may_make_are_found(operator: Operator, law: str, help: str) -> None:
+    with pytest.raises(AssertionError) as caught:
+        check_operator(operator, st.integers(0, 3), max_examples=10)
+    assert str(caught.value).startswith(f"{type(operator).__name__}: {law}")
+    assert help in str(caught.value)
+
+
+def test_records_that_it_refuses_or_skips_are_no_mistake() -> None:
+    check_operator(Map(int), st.text(alphabet="1x", max_size=2), raises=ValueError, max_examples=25)
+    check_operator(RaisesAlways(), st.integers(), raises=(TypeError, ValueError), max_examples=5)
+    check_operator(RaisesAlways(on_error="skip"), st.integers(), max_examples=5)
 
 
 def test_declared_state_may_depend_on_the_partition() -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from dagflow import InputOperator, InputPort, OutputPort, State
-from dagflow.errors import OperatorFailed, UnknownName, WrongRecordType
+from dagflow.errors import OperatorFailed, UnknownName, WindowNotBegun, WrongRecordType
 from dagflow.model.operator.base import Operator
 from dagflow.testing import FakeClock, OperatorTask, run_operator
 from operators import Filter, RecordWriter, Sum
@@ -140,3 +140,13 @@ def test_setup_and_teardown_come_in_pairs() -> None:
     with pytest.raises(OperatorFailed, match="the end"), OperatorTask(Fragile()) as task:
         task.give("input", ["a"])
     assert calls == ["setup", "teardown"]
+
+
+def test_a_window_that_is_not_open_cannot_end() -> None:
+    with OperatorTask(Filter(str.isdigit)) as task:
+        with pytest.raises(WindowNotBegun, match=r"no window of Filter is open.*\n  help: .*task\.begin_window\(\)"):
+            task.end_window()
+        task.give("input", ["1"])
+        assert task.end_window() == {"output": ["1"], "errors": []}
+        with pytest.raises(WindowNotBegun):
+            task.end_window()

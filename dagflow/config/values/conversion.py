@@ -352,7 +352,34 @@ def seconds_of(value: Any) -> Any:
     >>> seconds_of("5min"), seconds_of(0.5)
     (300.0, 0.5)
     """
-    return from_text(units.Seconds, value) if isinstance(value, str) else value
+    return _of_words(units.Seconds, value)
+
+
+def millis_of(value: Any) -> Any:
+    """Return a duration in milliseconds that may be written in words, as a converter of properties.
+
+    >>> millis_of("5s"), millis_of(200)
+    (5000, 200)
+    """
+    return _of_words(units.Millis, value)
+
+
+def size_of(value: Any) -> Any:
+    """Return a size that may be written in words, as a converter of properties.
+
+    >>> size_of("64MiB"), size_of(4096)
+    (67108864, 4096)
+    """
+    return _of_words(units.Bytes, value)
+
+
+def _of_words(hint: Any, value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return from_text(hint, value)
+    except Mismatch as error:
+        raise ValueError(f"{value!r}: {error}") from None
 
 
 def _from_words(unit: str, what: Any, text: str) -> Any:

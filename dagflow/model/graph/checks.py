@@ -28,7 +28,8 @@ from dagflow.model.errors.dag import (
     RootNotInput,
     WatermarkMissing,
 )
-from dagflow.model.graph.class_checks import awaits, of_operator
+from dagflow.model.errors.running import StateNotPlain
+from dagflow.model.graph.class_checks import awaits, line_of_name, of_operator
 from dagflow.model.graph.dag import DAG, OperatorNode, PortName, Route, Stream, arriving_streams
 from dagflow.model.graph.expand import ExpandedDag, expand
 from dagflow.model.graph.infer import bind_columns, bind_input, bind_output, own_bindings, port_types
@@ -36,14 +37,15 @@ from dagflow.model.graph.module import ModuleNode
 from dagflow.model.graph.partitioning import key_given, partitioner_of, wrong_keys
 from dagflow.model.graph.topology import cycles, order
 from dagflow.model.graph.upstream import nearest_declaration
-from dagflow.model.operator.base import InputOperator
+from dagflow.model.operator.base import InputOperator, Operator
 from dagflow.model.operator.map_state import MapState, type_arguments
 from dagflow.model.operator.ports import handlers_of, input_ports, output_ports
 from dagflow.model.operator.protocols import AcceptedType, SchemaAware
-from dagflow.model.operator.state import state_fields
+from dagflow.model.operator.state import State, state_fields
 from dagflow.model.types.comparison import Bindings, difference, is_vague, type_name
 from dagflow.model.types.forms import schema_of
 from dagflow.model.types.keys import known_columns
+from dagflow.model.types.plain_data import encode, never_plain
 
 
 @attrs.frozen
@@ -148,19 +150,45 @@ def handlers_handle(dag: ExpandedDag) -> Iterator[DagError]:
                     )
 
 
-def keys_of_maps(dag: ExpandedDag) -> Iterator[DagError]:
-    """Refuse keys of a `MapState` that cannot be saved: the first window with one would fail when it is planned."""
-    for node in dag.operators.values():
-        for name, declared in state_fields(type(node.operator)).items():
-            if isinstance(declared, MapState):
-                key = type_arguments(declared)[0]
-                kind = get_origin(key) or key
-                if isinstance(kind, type) and kind not in (str, int, UnionType):
-                    yield ClassWrong(
-                        operator=type(node.operator).__qualname__,
-                        reason=f"the keys of MapState {name!r} are {type_name(key)} ({node.where})",
-                        help="keys are str or int: make text of them",
-                    )
+def states_can_be_saved(dag: ExpandedDag) -> Iterator[DagError]:
+    """Refuse what `State` and `MapState` cannot save: the first window that keeps some of it would fail."""
+    for operator in {type(node.operator): node.operator for node in dag.operators.values()}.values():
+        yield from states_saved(operator)
+
+
+def states_saved(operator: Operator) -> Iterator[DagError]:
+    """Yield the states of an operator that can never be saved, because of their keys or values."""
+    cls = type(operator)
+    for name, declared in state_fields(cls).items():
+        if not isinstance(declared, State):
+            continue
+        where = line_of_name(next(each for each in cls.__mro__ if name in vars(each)), name)
+        if isinstance(declared, MapState):
+            key = type_arguments(declared)[0]
+            kind = get_origin(key) or key
+            if isinstance(kind, type) and kind not in (str, int, UnionType):
+                reason = f"the keys of MapState {name!r} are {type_name(key)} ({where})"
+                yield ClassWrong(cls.__qualname__, reason, help="keys are str or int: make text of them")
+        if (wrong := _never_saved(declared)) is not None:
+            reason = f"{type(declared).__name__} {name!r} keeps {wrong}, which cannot be saved ({where})"
+            yield ClassWrong(cls.__qualname__, reason, help=_PLAIN)
+
+
+_PLAIN = (
+    "keep None, bool, int, float, str, bytes, and lists, tuples, string-keyed dicts and attrs classes of these: "
+    "for a set, a sorted list, or a dict with the value True; for a time, its isoformat() or timestamp()"
+)
+
+
+def _never_saved(declared: State[Any]) -> str | None:
+    """Return the part of a state that can never be saved: of its declared type, or of the value that it begins with."""
+    wrong = never_plain(type_arguments(declared)[-1])
+    if wrong is None and not isinstance(declared, MapState):
+        try:
+            encode(declared.initial(), declared.name)
+        except StateNotPlain as error:
+            return error.got
+    return wrong
 
 
 def partitionable(dag: ExpandedDag) -> Iterator[DagError]:
@@ -294,7 +322,7 @@ OF_OPERATORS: tuple[Callable[[ExpandedDag], Iterator[DagError]], ...] = (
     properties,
     declarations,
     handlers_handle,
-    keys_of_maps,
+    states_can_be_saved,
     partitionable,
     partitioners,
 )

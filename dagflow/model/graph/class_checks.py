@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import collections.abc
 import inspect
 import re
@@ -30,13 +31,14 @@ from dagflow.model.operator.ports import (
 )
 from dagflow.model.operator.protocols import DEFAULTS
 from dagflow.model.operator.state import StateField
-from dagflow.model.types.comparison import annotations_of, arguments_as, difference, substitute, type_name
+from dagflow.model.types.comparison import annotations_of, arguments_as, difference, own_annotations, substitute, type_name
 
 _DECORATORS = {(MARKS, RECORD): "process", (MARKS, STREAM): "stream", (MARKS, BATCH): "batch"}
 _DECORATORS |= {(COMBINES, RECORD): "combine", (COMBINES, BATCH): "combine_batch"}
 _CALLED = {"process": "self, record", "stream": "self, records", "batch": "self, batch"}
 _CALLED |= {"combine": "self, one, other", "combine_batch": "self, batch"}
 _MISSING: Any = object()
+_MUTABLE = (list, dict, set, bytearray, collections.deque)
 _MEANINGS = {
     "context": "the argument of setup()",
     "errors": "the port of records that could not be handled",
@@ -58,6 +60,7 @@ def of_operator(operator: Operator) -> Iterator[DagError]:
     yield from handler_types(cls)
     yield from never_run(operator)
     yield from static_handlers(cls)
+    yield from values_shared(cls)
 
 
 def of_module(module: Module) -> Iterator[DagError]:
@@ -163,6 +166,35 @@ def static_handlers(cls: type) -> Iterator[DagError]:
                 kind = type(value).__name__
                 reason = f"the handler {name}() is a {kind}: it has no ports to emit on ({line_of(value)})"
                 yield ClassWrong(klass.__qualname__, reason, help=f"remove @{kind}, and take self as the first parameter")
+
+
+def values_shared(cls: type) -> Iterator[DagError]:
+    """Yield mutable class attributes: all copies in a process share them, over windows too, and no run saves or resets them.
+
+    Constants, in capitals or annotated as `ClassVar` or `Final`, may be lists and dicts. `check_operator` sees whether they stay.
+    """
+    for (klass, name), value in shared_values(cls).items():
+        annotation = str(own_annotations(klass).get(name, ""))
+        if not name.isupper() and not any(word in annotation for word in ("ClassVar", "Final")):
+            kind = type(value).__name__
+            where = line_of_name(klass, name)
+            yield ClassWrong(
+                operator=klass.__qualname__,
+                reason=f"{name} is a {kind} that all copies of the operator share, over windows and partitions ({where})",
+                help=f"write {name} = WindowState(factory={kind}), which begins anew with each window, or State(…) for what is "
+                f"kept over windows; if nothing changes it, write it in capitals: {name.upper()}",
+            )
+
+
+def shared_values(cls: type) -> dict[tuple[type, str], Any]:
+    """Return the mutable class attributes of an operator of the user, by class and name."""
+    return {
+        (klass, name): value
+        for klass in cls.__mro__
+        if not klass.__module__.startswith("dagflow.model.")
+        for name, value in vars(klass).items()
+        if isinstance(value, _MUTABLE) and not name.startswith("__")
+    }
 
 
 def handler_signatures(operator: Operator) -> Iterator[DagError]:

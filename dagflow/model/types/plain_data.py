@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import base64
 import functools
+import inspect
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import attrs
+from typing_extensions import is_protocol, is_typeddict
 
 from dagflow.model.errors.running import StateNotPlain
+from dagflow.model.types.comparison import evaluated, type_name
+from dagflow.model.types.expressions import UNIONS
 from dagflow.model.types.forms import maker
 from dagflow.model.types.records import SPARSE, ReaderRecord
 
@@ -60,6 +64,30 @@ def encode(value: Any, where: str, *, shares: bool = False) -> Any:
     if isinstance(value, ReaderRecord):
         return encode(list(value), where)
     raise StateNotPlain(where=where, got=f"a {kind.__qualname__}")
+
+
+def never_plain(tp: Any, above: frozenset[Any] = frozenset()) -> str | None:
+    """Return the part of a type that is never plain data, such as `a set`; None if nothing says so.
+
+    >>> never_plain(dict[str, list[int]]), never_plain(dict[str, set[int]]), never_plain(dict[int, str])
+    (None, 'a set', 'a dict with keys of type int')
+    """
+    while get_origin(tp) is Annotated:
+        tp = get_args(tp)[0]
+    kind, parts = get_origin(tp) or tp, get_args(tp)
+    if kind is Literal or tp in above:
+        return None
+    if kind is dict and parts and isinstance(parts[0], type) and parts[0] not in (str, object):
+        return f"a dict with keys of type {type_name(parts[0])}"
+    if kind in (list, tuple, dict) or kind in UNIONS:
+        return next(filter(None, (never_plain(part, above) for part in parts if part is not Ellipsis)), None)
+    if not isinstance(kind, type) or kind in _SCALARS or kind is object or kind is Any or is_typeddict(kind):
+        return None
+    if attrs.has(kind):
+        fields = [never_plain(evaluated(field.type, kind), above | {tp}) for field in attrs.fields(kind) if field.init]
+        return next((f"{found} in {kind.__qualname__}" for found in fields if found), None)
+    may_be = issubclass(kind, bytes | ReaderRecord) or inspect.isabstract(kind) or is_protocol(kind)
+    return None if may_be else f"{'an' if kind.__name__[0] in 'aeiouAEIOU' else 'a'} {type_name(kind)}"
 
 
 def decode(data: Any, tp: Any = Any) -> Any:

@@ -55,8 +55,10 @@ def _report(place: str) -> RunReport:
     if launch not in committed and run["status"] == "done" and committed:
         launch = max(committed)
     log = WindowLog(open_store(where.run_folder, durable=False))
-    operators = {node["name"] for node in data["graph"]["nodes"]} if data["graph"] is not None else set(data["operators"])
-    fold = _Fold(RunReport(application=run["application"] or base_name(where.output), status="killed"), log, operators)
+    names_of_operators = [node["name"] for node in data["graph"]["nodes"]] if data["graph"] is not None else data["operators"]
+    operators = {name: OperatorFigures() for name in names_of_operators}
+    first = RunReport(application=run["application"] or base_name(where.output), status="killed", operators=operators)
+    fold = _Fold(first, log, set(operators))
     for each in EventFiles(where.run_folder).events(launch):
         if (event := event_of(each)) is not None:
             fold.add(event)

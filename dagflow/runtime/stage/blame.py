@@ -13,12 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from dagflow.errors.frames import is_ours
 from dagflow.model.errors.running import WrongRecordType
-from dagflow.model.operator.base import InputOperator
+from dagflow.model.operator.base import InputOperator, fields_of
 from dagflow.model.operator.call_sites import shown
 from dagflow.model.operator.ports import RECORD
+from dagflow.model.types.comparison import type_name
 from dagflow.model.types.forms import to_records
+from dagflow.model.types.records import excerpt
 from dagflow.model.types.typecheck import fits, type_check
+from dagflow.runtime.stage.errors import RecordsWithoutColumns
 from dagflow.runtime.stage.failure import Abort
 from dagflow.runtime.stage.node import Node
 from dagflow.runtime.stage.program import SourcePlan
@@ -106,6 +110,34 @@ def _frames(emitter: Node, source: SourcePlan) -> str:
                 inlet.handler(iter(chunk) if isinstance(chunk, list) else chunk)
         except Abort as found:
             return found.error.frames if isinstance(found.error, WrongRecordType) else ""
+    return ""
+
+
+def no_arrow_form(
+    record: Any, receiver: Node, port: str, source: SourcePlan | None, emitter: Node | None
+) -> RecordsWithoutColumns:
+    """Return the error for a record of a type without columns. `emitter`: see `refuse_mistyped`."""
+    fields = record.items() if isinstance(record, dict) else ()
+    named = [f"{key}: {type(value).__name__}" for key, value in fields if isinstance(key, str) and key.isidentifier()]
+    return RecordsWithoutColumns(
+        operator=receiver.name,
+        port=port,
+        type=type_name(type(record)),
+        record=excerpt(record),
+        emitter="" if source is None else source.operator,
+        where="" if emitter is None else _code_of(emitter),
+        row="; ".join(named[:5]),
+    )
+
+
+def _code_of(emitter: Node) -> str:
+    """Return the user's function of an operator, or else its handler, with file and line."""
+    operator = emitter.operator
+    for function in [*fields_of(operator).values(), *([emitter.last[0].handler] if emitter.last is not None else [])]:
+        code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
+        if code is not None and not is_ours(code.co_filename):
+            name = getattr(function, "__name__", "function")
+            return f"{'the lambda' if name == '<lambda>' else f'{name}()'} ({line_of(function)})"
     return ""
 
 

@@ -47,6 +47,45 @@ class OperatorFailed(RunError):
         return "\n".join(lines)
 
 
+@error(kw_only=True)
+class RecordsWithoutColumns(RunError, TypeError):
+    """An operator takes batches, and records arrive of a type whose columns nothing says: a dict, a set, a class without fields.
+
+    `emitter`: the operator that emitted it; `where`: its function or handler, with file and line; `row`: a class that would do.
+    """
+
+    code: ClassVar[str] = "DF781"
+    example = {
+        "operator": "writer",
+        "port": "input",
+        "type": "dict",
+        "record": "{'n': 3}",
+        "emitter": "parse",
+        "where": "parse() (app.py:12)",
+        "row": "n: int",
+    }
+
+    operator: str
+    port: str
+    type: str
+    record: str
+    emitter: str = ""
+    where: str = ""
+    row: str = ""
+
+    def message(self) -> str:
+        lines = [
+            f"operator {self.operator!r} takes batches on port {self.port!r}, and nothing says the columns of a {self.type}",
+            f"  record  {self.record}",
+        ]
+        lines += [f"  from    operator {self.emitter!r}" + (f", {self.where}" if self.where else "")] if self.emitter else []
+        lines.append(
+            f"  help: emit objects of an attrs class instead, whose annotations say the columns: @attrs.frozen class Row: "
+            f"{self.row or 'name: str'} (one line a field), and annotate what emits them: -> Row"
+        )
+        return "\n".join(lines)
+
+
 @error
 class RecordChanged(RunError):
     """An operator changed a record that other operators may have, too.

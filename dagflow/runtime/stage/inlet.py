@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from dagflow.model.operator.context import RecordOrigin
 from dagflow.model.operator.ports import BATCH, STREAM
-from dagflow.model.types.forms import to_batch, to_records
+from dagflow.model.types.forms import schema_of, to_batch, to_records
 from dagflow.model.types.records import ReaderRecord, excerpt
 from dagflow.runtime.stage.blame import (
     emit_method,
     first_failing_row,
     line_of,
     may_be_of,
+    no_arrow_form,
     raising,
     record_of,
     refuse_mistyped,
@@ -96,10 +97,12 @@ class Inlet:
         """Return the records that can be converted as a batch, None if none can. For the others `on_error` applies."""
         try:
             return to_batch(chunk, tp)
-        except TypeError as error:
+        except TypeError:
             doing = f"the conversion to batches before {self.port!r}"
             if len(chunk) == 1:
                 self._refuse_mistyped(chunk[0])
+                if schema_of(tp) is None:
+                    error = no_arrow_form(chunk[0], self.node, self.port, self.source, self.emitter)
                 self.node.bad_record(doing, error, chunk[0])
                 return None
             half = len(chunk) // 2

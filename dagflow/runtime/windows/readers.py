@@ -36,7 +36,7 @@ from dagflow.scaling import (
     key_owners,
     resized,
 )
-from dagflow.scaling.errors import PartitionerFailed
+from dagflow.scaling.errors import PartitionerFailed, PolicyFailed
 from dagflow.state.task_states import declared_maps
 
 EMPTY: Mapping[str, ReaderFigures] = MappingProxyType({})
@@ -234,6 +234,8 @@ class Readers:
         if isinstance(of.partitioner, StatsListener):
             try:
                 response = of.partitioner.process_stats(stats)
+            except PolicyFailed as error:
+                raise attrs.evolve(error, operator=of.stage.head) from error.__cause__
             except Exception as error:
                 raise self._failed(of, f"failed in process_stats(): {describe(error)}") from error
             if response.repartition_required:

@@ -104,9 +104,12 @@ def other_versions(facts: Iterable[Facts], needs: Needs) -> list[str]:
 
 
 def python_remedy(version: str) -> str:
-    """Return the remedy for a Python that cannot run tasks."""
+    """Return the remedy for a Python that cannot run tasks. Most often it is in a virtual environment that hosts do not have."""
     minor = ".".join(version.split(".")[:2])
-    return f"install Python {minor} and dagflow on every host, and name it: export PYSPARK_PYTHON=/path/to/python{minor}"
+    return (
+        f"launch with --package, which sends the libraries of this Python, so that hosts need only a Python {minor}; "
+        f"or install Python {minor} and dagflow on every host, and name it: export PYSPARK_PYTHON=/path/to/python{minor}"
+    )
 
 
 def package_remedy(version: str) -> str:

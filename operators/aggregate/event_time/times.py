@@ -9,6 +9,8 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dagflow.config import seconds_of
+
 SECOND = 1_000_000
 _EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001  # columns of times without a zone are UTC here
 _MICROSECOND = datetime.timedelta(microseconds=1)
@@ -18,16 +20,16 @@ LAST = ((datetime.date.max - _EPOCH.date()).days + 1) * 86_400 * SECOND - 1
 
 
 def to_seconds(value: Any) -> Any:
-    """Return a duration as seconds: a float for an integer, a float or a timedelta."""
+    """Return a duration as seconds: a float for an integer, a float, a timedelta or text such as `5min`."""
     if isinstance(value, datetime.timedelta):
         return value.total_seconds()
-    return float(value) if type(value) is int else value
+    return float(value) if type(value) is int else seconds_of(value)
 
 
 def a_duration(_: object, attribute: attrs.Attribute[Any], value: Any) -> None:
     """Validate seconds that may be 0."""
     if not isinstance(value, float):
-        raise TypeError(f"{attribute.name} must be a number of seconds or a datetime.timedelta; got {value!r}")
+        raise TypeError(f"{attribute.name} must be seconds, a datetime.timedelta or text such as '5min'; got {value!r}")
     if not 0 <= value < float("inf"):
         raise ValueError(f"{attribute.name} must be finite and not negative; got {value!r} s")
 

@@ -11,7 +11,7 @@ from typing_extensions import TypeVar
 
 from dagflow import InputPort, OperatorContext, Sink, SinkLaunch, StagedWindow
 from dagflow.arrow_types import type_named
-from dagflow.config import Bytes, MiB, Seconds, one_of
+from dagflow.config import Bytes, MiB, Seconds, one_of, seconds_of, size_of
 from operators.database.errors import DatabaseBusy
 from operators.names import one_or_more
 from operators.problems import all_problems
@@ -45,8 +45,8 @@ class DatabaseWriter(Sink, Generic[T]):
     mode: Mode = attrs.field(default="append", kw_only=True, validator=one_of(MODES))
     keys: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=one_or_more)
     on_schema_change: OnSchemaChange = attrs.field(default="fail", kw_only=True, validator=one_of(ON_SCHEMA_CHANGE))
-    lock_timeout: Seconds = attrs.field(default=60.0, kw_only=True, validator=attrs.validators.gt(0))
-    buffer_bytes: Bytes = attrs.field(default=16 * MiB, kw_only=True, validator=attrs.validators.ge(1))
+    lock_timeout: Seconds = attrs.field(default=60.0, kw_only=True, converter=seconds_of, validator=attrs.validators.gt(0))
+    buffer_bytes: Bytes = attrs.field(default=16 * MiB, kw_only=True, converter=size_of, validator=attrs.validators.ge(1))
 
     input = InputPort[T]()
 

@@ -9,7 +9,7 @@ from typing import Any, Generic
 import attrs
 from typing_extensions import TypeVar
 
-from dagflow.config import Seconds, Secret
+from dagflow.config import Seconds, Secret, seconds_of
 from operators.problems import all_problems
 from operators.sinks.logs.client import LogTarget
 from operators.sinks.logs.kafka import OWN_SETTINGS, KafkaTopic, load_client
@@ -49,7 +49,7 @@ class KafkaWriter(LogWriter[T], Generic[T]):
     partition: str | Callable[[T], int] | None = attrs.field(default=None, kw_only=True)
     time: str | Callable[[T], Any] | None = attrs.field(default=None, kw_only=True)
     config: Mapping[str, Secret] = attrs.field(factory=dict, kw_only=True, repr=False)
-    timeout: Seconds = attrs.field(default=30.0, kw_only=True, validator=attrs.validators.gt(0))
+    timeout: Seconds = attrs.field(default=30.0, kw_only=True, converter=seconds_of, validator=attrs.validators.gt(0))
 
     def log(self) -> LogTarget:
         """Return the topic."""

@@ -8,7 +8,7 @@ from typing import Any, Generic
 import attrs
 from typing_extensions import TypeVar
 
-from dagflow.config import Seconds, Secret
+from dagflow.config import Seconds, Secret, seconds_of
 from operators.logs.nats.connection import NatsServer
 from operators.logs.nats.operators import is_subject, load_client
 from operators.problems import all_problems
@@ -49,7 +49,7 @@ class NatsWriter(LogWriter[T], Generic[T]):
     subject: str | Callable[[T], str] = attrs.field()
     credentials: str | None = attrs.field(default=None, kw_only=True)
     domain: str | None = attrs.field(default=None, kw_only=True)
-    timeout: Seconds = attrs.field(default=10.0, kw_only=True, validator=attrs.validators.gt(0))
+    timeout: Seconds = attrs.field(default=10.0, kw_only=True, converter=seconds_of, validator=attrs.validators.gt(0))
 
     def log(self) -> LogTarget:
         """Return the stream."""

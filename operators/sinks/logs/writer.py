@@ -10,7 +10,7 @@ import pyarrow as pa
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, OperatorContext, Sink, SinkLaunch, StagedWindow
-from dagflow.config import Bytes, MiB, Seconds
+from dagflow.config import Bytes, MiB, Seconds, seconds_of, size_of
 from operators.problems import all_problems
 from operators.sinks.logs.client import LogTarget
 from operators.sinks.logs.messages import MessageEncoder, Part
@@ -50,10 +50,10 @@ class LogWriter(Sink, Generic[T]):
 
     value: str | Callable[[T], Any] | None = attrs.field(default=None, kw_only=True)
     headers: Mapping[str, str | Callable[[T], Any]] = attrs.field(factory=dict, kw_only=True)
-    max_message_bytes: Bytes = attrs.field(default=1_000_000, kw_only=True, validator=attrs.validators.ge(1))
+    max_message_bytes: Bytes = attrs.field(default=1_000_000, kw_only=True, converter=size_of, validator=attrs.validators.ge(1))
     look_back: int = attrs.field(default=1_000_000, kw_only=True, validator=attrs.validators.ge(1_000))
-    settle: Seconds = attrs.field(default=1.0, kw_only=True, validator=attrs.validators.ge(0))
-    buffer_bytes: Bytes = attrs.field(default=4 * MiB, kw_only=True, validator=attrs.validators.ge(1))
+    settle: Seconds = attrs.field(default=1.0, kw_only=True, converter=seconds_of, validator=attrs.validators.ge(0))
+    buffer_bytes: Bytes = attrs.field(default=4 * MiB, kw_only=True, converter=size_of, validator=attrs.validators.ge(1))
 
     input = InputPort[T]()
 

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from dagflow import InputOperator, OperatorContext, OutputPort, State
-from dagflow.config import MiB, Millis, Seconds, Secret, not_negative, seconds_of
+from dagflow.config import MiB, Millis, Seconds, Secret, millis_of, not_negative, seconds_of
 from dagflow.scaling import Backlog
 from operators.database.errors import DatabaseBusy
 from operators.database.postgres import is_dsn, load_driver, table_problem
@@ -87,7 +87,7 @@ class PostgresRanges(InputOperator):
     block_rows: int | None = attrs.field(default=None, kw_only=True)
     window_blocks: int | None = attrs.field(default=None, kw_only=True)
     writers_timeout: Seconds = attrs.field(default=60.0, kw_only=True, converter=seconds_of, validator=not_negative)
-    scan_interval_millis: Millis = attrs.field(default=1000, kw_only=True, validator=not_negative)
+    scan_interval_millis: Millis = attrs.field(default=1000, kw_only=True, converter=millis_of, validator=not_negative)
 
     blocks_metadata_output = OutputPort[KeyBlock]()
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, OperatorContext, OutputPort
-from dagflow.config import Bytes, MiB, Secret, one_of
+from dagflow.config import Bytes, MiB, Secret, one_of, size_of
 from dagflow.scan import Drift, RowOrigin, TableSchema, type_text
 from operators.database.postgres import load_driver
 from operators.problems import all_problems
@@ -62,7 +62,7 @@ class PostgresReader(ScaledReader, Generic[T]):
     on_rows_changed: OnRowsChanged | None = attrs.field(
         default=None, kw_only=True, validator=attrs.validators.optional(one_of(get_args(OnRowsChanged)))
     )
-    batch_bytes: Bytes = attrs.field(default=4 * MiB, kw_only=True, validator=attrs.validators.ge(1))
+    batch_bytes: Bytes = attrs.field(default=4 * MiB, kw_only=True, converter=size_of, validator=attrs.validators.ge(1))
 
     blocks_metadata_input = InputPort[KeyBlock]()
     batches = OutputPort[T]()

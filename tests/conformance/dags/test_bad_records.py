@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 import pytest
 
 from dagflow import DAG, ErrorRecord, InputPort, Operator, OutputPort, ReaderRecord
-from dagflow.errors import OperatorFailed
+from dagflow.errors import OperatorFailed, RecordsWithoutColumns
 from dagflow.testing import Collector, run_dag
-from operators import BlockReader, FileSplitterInput, Map, ReadAheadLineReaderContext
+from operators import BlockReader, FileSplitterInput, Map, ParquetWriter, ReadAheadLineReaderContext
 from tests.conformance.apps import chain
 
 
@@ -194,3 +194,27 @@ def test_a_failed_run_leaves_nothing_visible(runner: str, source: Path, tmp_path
     with pytest.raises(OperatorFailed):
         run_dag(chain(source, Map(number_of), sink=JsonLinesWriter(str(output))), runner=runner)
     assert written(output) == []
+
+
+def as_dict(line: ReaderRecord[str]) -> Any:
+    return {"number": int(line.record), "two words": 1}
+
+
+def test_a_dict_for_a_sink_of_batches_names_the_function_that_made_it(runner: str, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("1\n")
+
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        files = dag.add_operator("files", FileSplitterInput(files=[str(tmp_path / "in.txt")]))
+        lines = dag.add_operator("lines", BlockReader())
+        parse = dag.add_operator("parse", Map(as_dict))
+        writer = dag.add_operator("writer", ParquetWriter(str(tmp_path / "out")))
+        dag.add_stream("blocks", files.blocks_metadata_output, lines.blocks_metadata_input)
+        dag.add_stream("lines", lines.messages, parse.input)
+        dag.add_stream("rows", parse.output, writer.input)
+
+    with pytest.raises(RecordsWithoutColumns) as caught:
+        run_dag(populate_dag, runner=runner)
+    first = as_dict.__code__.co_firstlineno
+    assert re.search(rf"from    operator 'parse', as_dict\(\) \(.*test_bad_records\.py:{first}\)", str(caught.value))
+    assert "takes batches on port 'input', and nothing says the columns of a dict" in str(caught.value)
+    assert "class Row: number: int (" in str(caught.value)

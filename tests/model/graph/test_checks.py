@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import pytest
 
-from dagflow import DAG, InputOperator, InputPort, MapState, Operator, OutputPort, ReaderRecord
+from dagflow import DAG, InputOperator, InputPort, MapState, Operator, OutputPort, ReaderRecord, State
 from dagflow.errors import (
     ClassWrong,
     Cycle,
@@ -155,6 +156,39 @@ def keys_that_cannot_be_written(dag: DAG) -> None:
     dag.add_stream("places", step.output, dag.add_operator("places", Places()).input)
 
 
+@attrs.frozen
+class At:
+    time: datetime.datetime
+
+
+class Unsaved(Operator):
+    input = InputPort[str](partition_by=len)
+
+    names = MapState[str, list[set[str]]]()
+    times = MapState[str, At | None]()
+    numbers = MapState[str, dict[int, int]]()
+    total = State[Any](factory=set, merge=lambda parts: set().union(*parts))
+    tree = MapState[str, dict[str, list[tuple[int, ...] | None]]]()
+
+
+def states_that_cannot_be_saved(dag: DAG) -> None:
+    _, step = chain(dag)
+    dag.add_stream("unsaved", step.output, dag.add_operator("unsaved", Unsaved()).input)
+
+
+class Shared(Operator):
+    input = InputPort[str]()
+
+    seen = set()  # type: ignore[var-annotated]  # the mistake
+    CODES = {"a": 1}
+    known: ClassVar[list[str]] = []
+
+
+def a_shared_set(dag: DAG) -> None:
+    _, step = chain(dag)
+    dag.add_stream("shared", step.output, dag.add_operator("shared", Shared()).input)
+
+
 class Lost(Operator):
     input = InputPort[str]()
 
@@ -251,6 +285,14 @@ CASES: list[tuple[Callable[[DAG], object], type, str, str]] = [
         ClassWrong,
         "DF018",
         "class Places: the keys of MapState 'seen' are tuple[int, int] (LINE)\n  help: keys are str or int: make text of them",
+    ),
+    (
+        a_shared_set,
+        ClassWrong,
+        "DF018",
+        "class Shared: seen is a set that all copies of the operator share, over windows and partitions (LINE)\n"
+        "  help: write seen = WindowState(factory=set), which begins anew with each window, or State(…) for what is kept over "
+        "windows; if nothing changes it, write it in capitals: SEEN",
     ),
     (
         broken_output_folders,
@@ -385,3 +427,16 @@ def test_one_operator_object_has_one_name() -> None:
     assert not dag.problems
     dag.add_operator("two", source)
     assert "an operator of its own (this one is 'one' already)" in str(dag.problems[0])
+
+
+def test_states_that_can_never_be_saved_are_refused_together() -> None:
+    dag = DAG("unsaved")
+    states_that_cannot_be_saved(dag)
+    with pytest.raises(DagErrors) as caught:
+        check(dag)
+    assert [re.sub(r" \(.*", "", problem.message().partition("\n")[0]) for problem in caught.value.problems] == [
+        "class Unsaved: MapState 'names' keeps a set, which cannot be saved",
+        "class Unsaved: MapState 'times' keeps a datetime in At, which cannot be saved",
+        "class Unsaved: MapState 'numbers' keeps a dict with keys of type int, which cannot be saved",
+        "class Unsaved: State 'total' keeps a set, which cannot be saved",
+    ]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -10,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow import DAG, OperatorContext, ReaderRecord, RejectLimit
-from dagflow.testing import Collector, check_operator, run_dag, run_operator
-from operators import Expect
+from dagflow.errors import ExpectationFailed
+from dagflow.testing import Collector, Window, check_operator, run_dag, run_operator
+from operators import Expect, Map
 from operators.transform.errors import ExpressionRefused
 from tests.conformance.windows import InWindows
 
@@ -28,9 +30,9 @@ def test_every_record_goes_to_one_port_in_all_forms(numbers: list[int]) -> None:
     expected = {True: [n for n in numbers if n > 0], False: [n for n in numbers if n <= 0]}
     batch = pa.record_batch([pa.array(numbers, pa.int64())], names=["value"])
     for operator, records, form in (
-        (Expect[int](lambda n: n > 0), numbers, "record"),
-        (Expect[int](lambda n: n > 0), numbers, "stream"),
-        (Expect[int](pc.field("value") > 0), [batch], "batch"),
+        (Expect[int](lambda n: n > 0, max_share=1.0), numbers, "record"),
+        (Expect[int](lambda n: n > 0, max_share=1.0), numbers, "stream"),
+        (Expect[int](pc.field("value") > 0, max_share=1.0), [batch], "batch"),
     ):
         emitted = run_operator(operator, {"input": records}, form=form)
         assert (emitted["output"], emitted["failed"]) == (expected[True], expected[False])
@@ -67,9 +69,19 @@ def test_rejected_records_stay_unless_they_are_routed_or_dropped(predicate: Any)
         assert through(Expect[int](predicate, on_breach="warn", drop=drop), numbers, routed=True)[:2] == ([1, 2], [-1])
 
 
+def test_a_unit_test_breaches_the_limit_as_a_run_does() -> None:
+    half = Expect[int](lambda n: n > 0, max_share=0.5, name="positive")
+    assert run_operator(half, {"input": [1, -1]})["failed"] == [-1]
+    with pytest.raises(ExpectationFailed, match=r"rejected 1 of 1 records.*positive"):
+        run_operator(half, {"input": [Window([1, -1]), Window([-1])]})
+    assert run_operator(attrs.evolve(half, on_breach="warn"), {"input": [-1]})["failed"] == [-1]
+    with pytest.raises(ExpectationFailed, match="max_rejects"):
+        run_operator(Map(int, on_error="skip", max_rejects=1), {"input": ["a", "b"]})
+
+
 def test_null_is_rejected() -> None:
     batch = pa.record_batch([pa.array([1, None, 2])], names=["value"])
-    emitted = run_operator(Expect(pc.field("value") > 0), {"input": [batch]}, form="batch")
+    emitted = run_operator(Expect(pc.field("value") > 0, max_share=1.0), {"input": [batch]}, form="batch")
     assert (emitted["output"], emitted["failed"]) == ([1, 2], [None])
 
 
@@ -86,7 +98,7 @@ def test_samples_name_the_expectation_and_show_the_record() -> None:
 
 def test_samples_of_batches_are_records() -> None:
     rows = pa.record_batch({"block_id": [1, 1], "position": [0, 2], "record": ["a", ""]})
-    emitted = run_operator(Expect(pc.field("record") != ""), {"input": [rows]}, form="batch")
+    emitted = run_operator(Expect(pc.field("record") != "", max_share=1.0), {"input": [rows]}, form="batch")
     assert emitted["failed"] == [ReaderRecord(1, 2, "")]
 
 

@@ -41,6 +41,7 @@ def test_the_report_is_the_one_that_the_launch_printed(conf: dict[str, str]) -> 
     assert (again.tasks, again.skew, again.rebalancing) == (report.tasks, report.skew, report.rebalancing)
     assert again.ledgers == report.ledgers != {}
     assert [*again.readers] == [*report.readers]
+    assert [*again.operators] == [*report.operators]
 
 
 def test_where_nothing_was_new_it_is_the_launch_before(conf: dict[str, str]) -> None:

@@ -55,7 +55,8 @@ PIP = "/usr/bin/python3 -m pip install"
         (
             {"python": "3.9.1"},
             "Python 3.9.1 (/usr/bin/python3); the driver has 3.11.7",
-            "install Python 3.11 and dagflow on every host, and name it: export PYSPARK_PYTHON=/path/to/python3.11",
+            "launch with --package, which sends the libraries of this Python, so that hosts need only a Python 3.11; "
+            "or install Python 3.11 and dagflow on every host, and name it: export PYSPARK_PYTHON=/path/to/python3.11",
         ),
         (
             {

@@ -7,12 +7,14 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import click
+from click.core import ParameterSource
 
 from dagflow.cli.app_arguments import AppArguments, app_command
 from dagflow.cli.prepare import planned
+from dagflow.config.errors import ConflictingSettings
 from dagflow.errors.shown import without_secrets
 from dagflow.launching.build import LoadedApplication
 from dagflow.launching.errors import ModeUnsupported, SecretInSubmission, SubmissionIncomplete
@@ -25,6 +27,7 @@ PLATFORMS = ("standalone", "yarn", "kubernetes", "connect")
 _OF_PLATFORM = ("master", "remote")
 _OF_PACKAGE = ("package", "package_lock", "package_with", "package_folder")
 """Settings of what spark-submit sends. The launch that it starts does not send it again."""
+_OF_KUBERNETES = ("image", "namespace", "secret", "claim", "executors")
 _OTHER_WAY = "set the variable DAGFLOW_… of the driver there; on Kubernetes from a Secret, --secret NAME"
 
 
@@ -56,6 +59,8 @@ def command(
 ) -> int:
     """Print the command line or the manifest. Return the exit code of what has run."""
     built, plan = planned(arguments)
+    if unused := list(_unused(arguments, built, to)):
+        raise ConflictingSettings(reason=f"--to {to} has no use for these, leave them out", given=tuple(unused))
     submission = _submission(arguments, built, to, is_elsewhere=to == "kubernetes" or deploy_mode == "cluster")
     if to == "kubernetes":
         if not image:
@@ -86,6 +91,24 @@ def command(
     return _ran(spark_submit.text(line) + "\n", line, yes)
 
 
+def _unused(arguments: AppArguments, built: LoadedApplication, to: str) -> Iterator[str]:
+    """Yield the options that would be dropped: each one is passed on, or refused."""
+    context = click.get_current_context()
+    for name in ("deploy_mode",) if to == "kubernetes" else _OF_KUBERNETES:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            reason = "the driver is a pod" if to == "kubernetes" else "of --to kubernetes"
+            yield f"--{name.replace('_', '-')} ({reason})"
+    for name, platform in (("master", "standalone"), ("remote", "connect")):
+        if to != platform and (
+            name in arguments.options or any(text.startswith(f"run.{name}=") for text in arguments.definitions)
+        ):
+            yield f"--{name} (of --to {platform})"
+    if to in ("standalone", "yarn") and not built.run.package:
+        yield from (f"--{name.replace('_', '-')} (of --package)" for name in _OF_PACKAGE[1:] if name in arguments.options)
+    if built.run.runner != "spark":
+        yield f"--runner {built.run.runner} (platforms run Spark)"
+
+
 def _submission(arguments: AppArguments, built: LoadedApplication, to: str, *, is_elsewhere: bool) -> Submission:
     """Return the launch. `is_elsewhere`: the driver does not get the environment and the files of this machine."""
     address = {"yarn": "yarn", "kubernetes": "k8s"}.get(to) or (built.run.remote if to == "connect" else built.run.master)
@@ -106,6 +129,7 @@ def _submission(arguments: AppArguments, built: LoadedApplication, to: str, *, i
             continue
         option = name.replace("_", "-")
         given += [f"--{option}" if value is True else f"--no-{option}" if value is False else f"--{option}={value}"]
+    given += ["--json"] if arguments.json else []
     name = re.sub(r"[^a-z0-9]+", "-", built.dag.name.lower()).strip("-")[:50] or "application"
     return Submission(name=name, arguments=(arguments.application, *given), spark=dict(built.spark), master=address)
 

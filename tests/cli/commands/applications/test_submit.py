@@ -110,6 +110,30 @@ def test_what_is_missing_or_cannot_be_is_told(dagflow: Dagflow, given: list[str]
     assert "hunter2" not in answer.err
 
 
+@pytest.mark.parametrize(
+    ("given", "dropped"),
+    [
+        (["--to", "yarn", "--image", "o:1", "--executors", "2"], ["--image", "--executors"]),
+        (["--to", "standalone", "--master", "spark://h:7077", "--claim", "data", "--secret", "s"], ["--secret", "--claim"]),
+        (["--to", "kubernetes", "--image", "o:1", "--deploy-mode", "client"], ["--deploy-mode"]),
+        (["--to", "yarn", "--master", "spark://h:7077"], ["--master"]),
+        (["--to", "yarn", "-D", "run.remote=sc://h:15002"], ["--remote"]),
+        (["--to", "connect", "--remote", "sc://h:15002", "--namespace", "jobs"], ["--namespace"]),
+        (["--to", "yarn", "--package-with", "polars"], ["--package-with"]),
+        (["--to", "yarn", "--runner", "local"], ["--runner local"]),
+    ],
+)
+def test_no_option_is_dropped_silently(dagflow: Dagflow, given: list[str], dropped: list[str]) -> None:
+    answer = dagflow("submit", LINE_FILTER, *GIVEN, *given)
+    assert (answer.code, answer.out) == (2, "")
+    assert f"--to {given[1]} has no use for these, leave them out" in answer.err
+    assert [line.strip().partition(" (")[0] for line in answer.err.splitlines() if line.startswith("  --")] == dropped
+
+
+def test_json_is_passed_on(dagflow: Dagflow) -> None:
+    assert "--json" in dagflow("submit", LINE_FILTER, *GIVEN, "--to", "yarn", "--json").out.split()
+
+
 def test_yes_runs_it_and_passes_its_exit_code_on(dagflow: Dagflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in = tmp_path / "bin/spark-submit"
     stand_in.parent.mkdir()
