@@ -471,8 +471,7 @@ def test_tasks_that_create_the_tables_of_a_catalog_at_once_load_it_again(tmp_pat
 @pytest.mark.parametrize("loads", [1, 2], ids=["of a new file", "kept"])
 def test_connections_of_a_catalog_are_closed_with_its_last_use(tmp_path: Path, loads: int) -> None:
     given = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}"}
-    for _ in range(loads):
-        catalog = tables.loaded_catalog("IcebergWriter", given)
+    catalog = [tables.loaded_catalog("IcebergWriter", given) for _ in range(loads)].pop()
     engine = catalog.engine
     assert engine.pool.checkedin() == 1
     tables._loaded.cache_clear()
