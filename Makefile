@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 BENCH ?= lines cold ledger scan exchange decisions skew bursts sinks sources logs live page scale
 READY := $(VENV)/.ready
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full test-nightly test-connect chaos proofs coverage lint format types bench docs ci clean
+.PHONY: help run test test-full test-nightly test-pythons test-connect chaos proofs coverage lint format types bench docs ci clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1#\2/p' $(MAKEFILE_LIST) | awk -F'#' '{printf "%-17s %s\n", $$1, $$2}'
@@ -27,6 +27,9 @@ test-full: $(READY) ## what CI runs after the quick tier: Spark, crashes, and ev
 test-nightly: $(READY) ## hours: clusters, random crashes, large inputs
 	$(BIN)/pip install -q -e '.[nightly]'
 	$(BIN)/pytest -q --hypothesis-profile=nightly -m nightly $(ARGS)
+
+test-pythons: ## README's commands on each Python that we name and that is installed, in new environments: make test-pythons ARGS=3.13
+	.ci/pythons $(ARGS)
 
 test-connect: $(READY) ## the conformance cases on a Spark Connect server that knows nothing of dagflow (ten minutes)
 	CONFORMANCE_ON=connect $(BIN)/pytest -q -m 'spark and not nightly' tests/conformance --ignore tests/conformance/dags/test_spark_operator.py $(ARGS)

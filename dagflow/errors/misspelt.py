@@ -14,6 +14,19 @@ from dagflow.errors.wording import did_you_mean
 
 _IMPORTED = re.compile(r"cannot import name '(\w+)'")
 _KEYWORD = re.compile(r"([\w.]+)\(\) got an unexpected keyword argument '(\w+)'")
+_BY_PYTHON = re.compile(r"\. Did you mean:? '[^']*'\?")
+
+
+def corrected(text: str, error: BaseException) -> str:
+    """Return the text of an error with the name that was meant.
+
+    Newer Pythons add some such names themselves. They know less of what is there, and Python 3.11 knows none: ours replace theirs.
+    """
+    near = correction(error)
+    if not near or "forget to import" in text:
+        return text
+    plain = _BY_PYTHON.sub("", text)
+    return plain if "Did you mean" in plain else f"{plain}.{near}"
 
 
 def correction(error: BaseException) -> str:

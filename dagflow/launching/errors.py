@@ -7,7 +7,7 @@ from typing import ClassVar
 from dagflow.errors import ConfigError, RunError
 from dagflow.errors.base import error
 from dagflow.errors.frames import raised
-from dagflow.errors.misspelt import correction
+from dagflow.errors.misspelt import corrected
 
 
 @error
@@ -47,7 +47,7 @@ class ApplicationBroken(ConfigError):
     def of(cls, spec: str, error: BaseException, doing: str = "loading it") -> ApplicationBroken:
         """Make the error from the exception, with the user's frames, the innermost first."""
         text, frames = raised(error)
-        return cls(spec, doing, text if "Did you mean" in text else text + correction(error).replace(" Did", ". Did"), frames)
+        return cls(spec, doing, corrected(text, error), frames)
 
     def message(self) -> str:
         return f"application {self.spec!r}: {self.doing} failed: {self.error}" + (f"\n{self.frames}" if self.frames else "")

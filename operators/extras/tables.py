@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import sys
 import time
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -80,7 +82,7 @@ def loaded_catalog(operator: str, properties: Mapping[str, str]) -> Any:
     Endpoint and region of S3 come from the usual variables where these have none; Arrow takes the keys from there itself.
 
     A catalog in SQLite is kept for as long as its file is the same: a connection to a removed file would write to nowhere.
-    Raises PackageMissing.
+    The connections of a catalog in a database are closed with the last use of it. Raises PackageMissing.
     """
     _ = pyiceberg(operator)
     items, file = tuple(sorted(properties.items())), 0
@@ -109,6 +111,9 @@ def _loaded(properties: tuple[tuple[str, str], ...], usual: tuple[tuple[str, str
             catalog = catalogs.load_catalog(name, **given)
             catalog.properties = {**dict(usual), **catalog.properties}  # those of `pyiceberg`'s own settings count
             limit_waits(catalog)
+            in_database = sys.modules.get("pyiceberg.catalog.sql")
+            if in_database and isinstance(catalog, in_database.SqlCatalog):
+                weakref.finalize(catalog, catalog.engine.dispose)  # tables of it may outlive its place in the cache
             return catalog
         except Exception as error:
             # The first who load a catalog in a database create its tables, and several tasks may do so at once.

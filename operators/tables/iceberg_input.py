@@ -27,11 +27,11 @@ class IcebergInput(AbstractTableInput):
     >>> from dagflow.testing import run_operator
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     catalog = {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}"}
-    ...     opened = load_catalog(**catalog)
-    ...     opened.create_namespace("shop")
-    ...     table = opened.create_table("shop.sales", pa.schema({"n": pa.int64()}))
-    ...     for n in (1, 2):
-    ...         table.append(pa.table({"n": [n]}))
+    ...     with load_catalog(**catalog) as opened:
+    ...         opened.create_namespace("shop")
+    ...         table = opened.create_table("shop.sales", pa.schema({"n": pa.int64()}))
+    ...         for n in (1, 2):
+    ...             table.append(pa.table({"n": [n]}))
     ...     blocks = run_operator(IcebergInput("shop.sales", catalog), {})["blocks_metadata_output"]
     ...     len(blocks)
     2

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
@@ -27,10 +28,11 @@ def pipe() -> Iterator[int]:
     os.close(writing)
 
 
-def let_it_be_flushed(descriptor: int) -> None:
-    """Point a descriptor elsewhere, so that the end of a stream is not another error."""
+def close(stream: TextIO, descriptor: int) -> None:
+    """Point a descriptor elsewhere, so that the end of its stream is not another error."""
     with open(os.devnull, "wb") as nothing:
         os.dup2(nothing.fileno(), descriptor)
+    stream.close()
 
 
 def test_output_whose_reader_is_gone(pipe: int) -> None:
@@ -38,11 +40,12 @@ def test_output_whose_reader_is_gone(pipe: int) -> None:
     print("line", file=stream)
     with pytest.raises(OutputClosed):
         stream.flush()
-    let_it_be_flushed(pipe)
+    close(stream, pipe)
 
 
 def test_messages_that_cannot_be_written_are_lost(pipe: int) -> None:
-    print("error", file=streams._stream(None, pipe, streams._forget), flush=True)
+    with streams._stream(None, pipe, streams._forget) as stream:
+        print("error", file=stream, flush=True)
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
@@ -52,7 +55,7 @@ def test_output_on_a_full_disk() -> None:
         print("line", file=stream)
         with pytest.raises(OutputLost, match="cannot write to standard output: No space left on device"):
             stream.flush()
-        let_it_be_flushed(full.fileno())
+        close(stream, full.fileno())
 
 
 def test_a_closed_output_says_so() -> None:
@@ -61,7 +64,7 @@ def test_a_closed_output_says_so() -> None:
     print("line", file=stream)
     with pytest.raises(OutputLost, match="it is closed"):
         stream.flush()
-    let_it_be_flushed(closed)
+    close(stream, closed)
     os.close(closed)
 
 

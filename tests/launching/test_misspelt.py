@@ -27,6 +27,7 @@ def populate_dag(dag: DAG, conf: dict) -> None:
         ("from operators import Tumblng", "Tumbling"),
         ("import operators; operators.Tumblng", "Tumbling"),
         ("prnt(1)", "print"),
+        ("BlockReader(max_raeders=3)", "max_readers"),
     ],
 )
 def test_the_nearest_name_is_named(tmp_path: Path, line: str, near: str) -> None:

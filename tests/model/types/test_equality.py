@@ -143,7 +143,7 @@ def test_both_forms_of_records_route_alike(kind: str, drawn: list[tuple[int, int
         (datetime.datetime(2026, 10, 25, 2, 30, tzinfo=BERLIN), datetime.datetime(2026, 10, 25, 2, 30, tzinfo=BERLIN, fold=1)),
         (datetime.time(1, tzinfo=BERLIN), datetime.time(1)),
         (pd.Timestamp("2026-01-01 12:00"), datetime.datetime.fromisoformat("2026-01-01 12:00")),
-        (pd.Timedelta("1s"), datetime.timedelta(seconds=1)),
+        (pd.Timedelta(1, "s"), datetime.timedelta(seconds=1)),
         (np.str_("a"), "a"),
         (np.bool_(True), 1),
         (np.uint8(3), decimal.Decimal("3.0")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import gc
 import json
 import shutil
 import sys
@@ -465,6 +466,19 @@ def test_tasks_that_create_the_tables_of_a_catalog_at_once_load_it_again(tmp_pat
     monkeypatch.setattr(tables, "_BETWEEN_LOADS", 0)
     assert tables.loaded_catalog("IcebergWriter", {"uri": f"sqlite:///{tmp_path}/of tasks.db"}) is catalog
     assert len(loads) == 3
+
+
+@pytest.mark.parametrize("loads", [1, 2], ids=["of a new file", "kept"])
+def test_connections_of_a_catalog_are_closed_with_its_last_use(tmp_path: Path, loads: int) -> None:
+    given = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}"}
+    catalog = [tables.loaded_catalog("IcebergWriter", given) for _ in range(loads)].pop()
+    engine = catalog.engine
+    assert engine.pool.checkedin() == 1
+    tables._loaded.cache_clear()
+    assert engine.pool.checkedin() == 1  # a table or a task may still use it
+    del catalog
+    gc.collect()
+    assert engine.pool.checkedin() == 0
 
 
 def test_endpoint_and_region_come_from_the_usual_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyiceberg.catalog import load_catalog
 
+from operators.extras.tables import loaded_catalog
 from tests.operators.tables.applications import catalog_in, delta, files_in, iceberg, numbers, plans, read_on
 from tests.tiers import examples
 
@@ -48,7 +48,7 @@ class IcebergTable:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.rows = folder, 0
-        catalog = load_catalog(**catalog_in(folder))
+        catalog = loaded_catalog("IcebergInput", catalog_in(folder))
         catalog.create_namespace("shop")
         # with merged manifests, those of a snapshot name the files of earlier ones, too
         properties = {"commit.manifest-merge.enabled": "true", "commit.manifest.min-count-to-merge": "3"}

@@ -14,7 +14,7 @@ import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog import Catalog
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
@@ -72,7 +72,7 @@ def both_catalogs(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: p
 
 
 def catalog(folder: Path) -> Catalog:
-    return load_catalog(**catalog_in(folder))
+    return loaded_catalog("IcebergInput", catalog_in(folder))
 
 
 def created(folder: Path, schema: Any = None, **options: Any) -> Table:
