@@ -213,8 +213,10 @@ class LocalStore:
                 for entry in entries:
                     if entry.name[0] == ".":
                         continue
-                    if not entry.is_dir(follow_symlinks=False):  # links may lead round in circles
+                    if not entry.is_dir():
                         yield start + entry.name
+                    elif entry.is_symlink():  # it may lead round in circles; what it leads to is listed elsewhere
+                        inside(self.folder, start + entry.name)
                     elif start.count("/") < _MAX_PARTS:
                         yield from self._walk(start + entry.name)
         except (FileNotFoundError, NotADirectoryError):

@@ -111,6 +111,9 @@ class LinesReader(ManagedReader[FileSchemaNegotiator]):
 
     def _load_part(self) -> bool:
         """Load the part of the current piece that is claimed next. Return False without one."""
+        loader = self._negotiator.loader
+        if loader is not None and loader.schema is not None:
+            self._claiming.columns = len(loader.schema)
         mine = next(self._parts, None)
         if mine is not None and len(mine):
             if self._negotiator.split.start == 0:
