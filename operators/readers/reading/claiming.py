@@ -159,7 +159,7 @@ class Claiming:
         self._is_first = False
 
     def _worth(self, records: int, seconds: float) -> float:
-        """Return how many rows make the cost of a claim itself small: what fewer rows before, or more, have not saved, or cost."""
+        """Return how many rows make the cost of a claim small: the seconds that do not depend on the rows, by the claim before."""
         before, then = self._last
         if before not in (0, records):
             each = max(0.0, (seconds - then) / (records - before))

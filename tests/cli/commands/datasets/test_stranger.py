@@ -104,7 +104,7 @@ def read_all(dagflow: Dagflow) -> dict[str, Answer]:
 
 
 def the(folder: Path, pattern: str) -> Path:
-    return sorted(folder.glob(pattern))[-1]
+    return max(folder.glob(pattern))
 
 
 def fifo(path: Path) -> None:
@@ -287,7 +287,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[str]]]:
             requests.append(self.path)
             self.send_error(404)
 
-        do_HEAD = do_PUT = do_POST = do_GET
+        do_HEAD = do_PUT = do_POST = do_GET  # noqa: N815  # names of the standard library
 
         def log_message(self, format: str, *args: Any) -> None:
             pass
