@@ -13,7 +13,7 @@ import attrs
 
 from dagflow.bounded_json import parse
 from dagflow.errors.shown import without_secrets
-from dagflow.model.types.declared import fields_of
+from dagflow.model.types.declared import fields_of, is_number
 
 VERSION = 1
 
@@ -381,12 +381,14 @@ def read_event(line: bytes) -> dict[str, Any] | None:
         return None
     cls = _kinds().get(event["event"], Event)
     renamed = {"from": "source"} if cls is Stolen else {}
-    checks = fields_of(cls)
+    checks = fields_of(cls)  # type: ignore[arg-type]  # mypy takes classes for unhashable here
     for name, value in event.items():
-        check = checks.get(renamed.get(name, name))
-        if (check is not None and not check(value)) or (name in _TIMES and not 0 <= value < _END_OF_TIME):
+        check = checks.get(renamed.get(str(name), str(name)))
+        if check is not None and not check(value):
             return None
-    return event if "at" in event and 0 <= event.get("window", 0) < _MAX_WINDOWS else None
+        if (most := _BELOW.get(name)) is not None and value is not None and not (is_number(value) and 0 <= value < most):
+            return None
+    return event if "at" in event else None
 
 
 @functools.cache
@@ -394,9 +396,8 @@ def _kinds() -> dict[str, type[Event]]:
     return {cls.kind: cls for cls in Event.__subclasses__()}
 
 
-_TIMES = ("at", "started", "ended")
-_END_OF_TIME = 253_402_300_800  # the year 10000
-_MAX_WINDOWS = 10**10
+_YEAR_10000 = 253_402_300_800
+_BELOW = {"at": _YEAR_10000, "started": _YEAR_10000, "ended": _YEAR_10000, "window": 10**10}
 
 Subscriber = Callable[[Event], None]
 FailureAction = Literal["raise", "warn"]

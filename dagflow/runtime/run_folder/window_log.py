@@ -366,7 +366,8 @@ def _decoded(found: SealedRecord, cls: type[Record], folder: str) -> Record:
         record: Record = decode(loads(found.body), cls)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RecordDamaged(folder, found.name, str(error)) from error
-    wrong = [name for name, check in fields_of(cls).items() if not check(getattr(record, name))]
+    checks = fields_of(cls)  # type: ignore[arg-type]  # mypy takes classes for unhashable here
+    wrong = [name for name, check in checks.items() if not check(getattr(record, name))]
     if wrong:
         raise RecordDamaged(folder, found.name, f"{', '.join(wrong)} cannot hold what it says")
     return record

@@ -89,7 +89,7 @@ class LocalStore:
                 return None
             except OSError as error:
                 if error.errno in (errno.ESPIPE, errno.EFBIG):  # no launch leaves such a file
-                    raise RecordDamaged(self.folder, name, error.strerror) from error
+                    raise RecordDamaged(self.folder, name, str(error.strerror)) from error
                 raise
             if self.durable:
                 with suppress(FileNotFoundError):

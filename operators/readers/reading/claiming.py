@@ -116,7 +116,7 @@ class Claiming:
         if not total:  # all belongs to what was claimed before
             yield piece
         while at < total:
-            limit = self._limit if self._last[0] else max(self._limit, self.columns // COLUMNS_A_FIRST_ROW)
+            limit = max(self._limit, self.columns // COLUMNS_A_FIRST_ROW) if self._is_first else self._limit
             count = min(max(1, limit * total // len(piece)), total - at)  # there may be many records to a split point
             if (total - at - count) * 2 < min(count, self.columns // COLUMNS_A_ROW):
                 count = total - at  # a few rows more cost next to nothing
@@ -159,9 +159,11 @@ class Claiming:
         self._is_first = False
 
     def _worth(self, records: int, seconds: float) -> float:
-        """Return how many rows make the cost of a claim small: the seconds that do not depend on the rows, by the claim before."""
+        """Return how many rows make the cost of a claim small: the seconds that the rows do not make, by the claim before."""
         before, then = self._last
-        if before not in (0, records):
+        if not before:
+            self._worth_rows = records / 4  # enough of a difference to learn from
+        elif before != records:
             each = max(0.0, (seconds - then) / (records - before))
             fixed = min(seconds, then, max(0.0, seconds - each * records))
             each = (seconds - fixed) / records

@@ -227,6 +227,7 @@ EVENTS: tuple[dict[str, Any] | bytes, ...] = (
     {"event": "task_ended", "at": 1.0, "window": 0, "task": 7, "attempt": [], "started": 1e300, "ended": "x", "records": 1},
     {"event": "expectation", "at": 1.0, "window": 0, "operator": [], "name": {}, "records": "x", "rejected": 1, "status": 1},
     {"event": ["window_planned"], "at": 1.0},
+    {"event": "of another version", "at": 1.0, "window": "x", "started": []},
     {"event": "warned", "at": 1.0, "text": {"a": []}},
     b'{"v": 1, "event": "warned", "at": NaN, "text": "x"}',
     b'{"v": 1, "event": "warned", "at": 1' + b"0" * 5000 + b', "text": "x"}',
