@@ -29,7 +29,7 @@ _KEY = re.compile(
 _USER = re.compile(r"([a-z][a-z0-9+.-]*://[^\s/:@'\"]*):[^\s/'\"]+@", re.IGNORECASE)
 # token@ of a web address
 _TOKEN = re.compile(r"(https?://)[^\s/:@?#'\"]+@", re.IGNORECASE)
-# the path of a web hook: whoever knows it may post
+# the path of a web hook: to know it is to be allowed to post
 _HOOK = re.compile(
     r"(https?://(?:hooks?\.|[\w.-]*webhook)[\w.:-]*/|https?://[^\s'\"<>]*?/(?:webhook\w*|api/hooks|services/hooks)/"
     r"|https?://[^\s/'\"<>]+/bot)(?!\*\*\*)[^\s'\"<>)?#]+",

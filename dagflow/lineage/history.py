@@ -316,7 +316,7 @@ def run_folder_of(dataset: str) -> str:
         raise RunFolderMissing(dataset, None, "")
     owner = os.fsdecode(record)
     if not may_follow(dataset, owner):
-        why = "that is no path" if "\0" in owner or not owner else "that is on another host, which no file is followed to"
+        why = "that is not a path" if "\0" in owner or not owner else "that is on another host, which no file is followed to"
         raise RunFolderMissing(dataset, owner, why)
     has_own = base_name(owner) == OWN_FOLDER and WindowLog(open_store(ours, durable=False)).windows("plan")
     return ours if owner != ours and has_own else owner
