@@ -11,19 +11,57 @@ import attrs
 
 HIDDEN = "***"
 
-_SOUNDS = r"secret|passw|\bpwd\b|token(?!i[sz])|credential|(?:api|access|private|account)[._-]?key"
-_NAMED = r"(?:api|access|private|account|secret)[._-]?key|(?:access|auth|bearer)[._-]?token|client[._-]?secret"
+_SOUNDS = (
+    r"secret|passw|passphrase|\bpwd\b|token(?!i[sz])|credential|(?:api|access|private|account)[._-]?key|authorization|webhook"
+    r"|bearer|(?<![^\W_])pat(?![^\W_])"
+)
+_NAMED = (
+    r"(?:api|access|private|account|secret)[._-]?key|(?:access|auth|bearer)[._-]?token|client[._-]?secret|passphrase|signature"
+    r"|(?<![^\W_])pat(?![^\W_])"
+)
 _SECRET = re.compile(_SOUNDS, re.IGNORECASE)
+# what is in a dict under the name of a secret, as headers of HTTP and options of drivers are
+_KEY = re.compile(
+    rf"(?:proxy-)?authorization|(?:set-)?cookie|x-[\w-]*(?:token|key)|password|passwd|pwd|pat|(?:[\w.-]*[._-])?(?:{_NAMED})",
+    re.IGNORECASE,
+)
 # user:password@ of a URL; the password may hold an @, and anything but a slash
 _USER = re.compile(r"([a-z][a-z0-9+.-]*://[^\s/:@'\"]*):[^\s/'\"]+@", re.IGNORECASE)
 # token@ of a web address
 _TOKEN = re.compile(r"(https?://)[^\s/:@?#'\"]+@", re.IGNORECASE)
-# ?api_key=…&sig=… of a URL, password=… of a connection string, and api_key=… of a message
-_QUERY = re.compile(
-    rf"([?&;#](?:[\w.-]*(?:{_SOUNDS}|signature)[\w.-]*|sig|key|auth)="
-    rf"|(?:^|[\s'\"(,])(?:password|passwd|pwd|[\w.-]*(?:{_NAMED}))\s?=\s?['\"]?)(?!\*\*\*)[^&;#\s'\"]+",
+# the path of a web hook: to know it is to be allowed to post
+_HOOK = re.compile(
+    r"(https?://(?:hooks?\.|[\w.-]*webhook)[\w.:-]*/|https?://[^\s'\"<>]*?/(?:webhook\w*|api/hooks|services/hooks)/"
+    r"|https?://[^\s/'\"<>]+/bot)(?!\*\*\*)[^\s'\"<>)?#]+",
     re.IGNORECASE,
 )
+_QUOTED = r"'(?:[^'\\]|\\.)+'|\"(?:[^\"\\]|\\.)+\""
+# ?api_key=…&sig=… of a URL
+_QUERY = re.compile(
+    rf"([?&;#](?:[\w.-]*(?:{_SOUNDS}|signature)[\w.-]*|sig|key|auth)=)(?!['\"]?\*\*\*)(?:{_QUOTED}|[^&;#\s'\"]+)", re.IGNORECASE
+)
+# password=… of a connection string, and api_key=… of a message; with a colon, only in quotes
+_SETTING = re.compile(
+    rf"((?:^|[\s'\"(,{{&;])(?:password|passwd|pwd|sig|[\w.-]*(?:{_NAMED}))['\"]?\s?(?:=\s?|:\s?(?=['\"])))"
+    rf"(?!['\"]?\*\*\*)({_QUOTED}|[^&;\s'\"]+)",
+    re.IGNORECASE,
+)
+# Authorization: Bearer … of HTTP, in any notation
+_HEADER = re.compile(
+    r"((?:authorization|(?:set-)?cookie)['\"]?\s*[:=]\s*['\"]?"
+    r"(?:(?:bearer|basic|digest|token|apikey|negotiate|aws4-hmac-sha256)\s+)?+)"
+    r"(?!\*\*\*)[^\s'\"]+",
+    re.IGNORECASE,
+)
+_BEARER = re.compile(r"\b(bearer\s+)(?=\S*\d|\S{20})[\w.~+/=-]{8,}", re.IGNORECASE)
+# keys that tell what they are: of AWS (with the secret key behind it), GitHub, GitLab, Slack, OpenAI, Databricks, Google; and JWT
+_KNOWN = re.compile(
+    r"\b(?:(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}(?:[\s:,;/'\"|]{1,4}[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+]))?"
+    r"|gh[pousr]_\w{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|xox[abeprs]-[\w-]{10,}|sk-[\w-]{20,}|dapi[0-9a-f]{32}|AIza[\w-]{35}"
+    r"|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
+)
+# without one of these, a text has no secret: most have none
+_HINT = re.compile(r"[=:]|A[KSRI][IOD]A|AIza|gh[a-z]+_|glpat|xox|sk-|dapi|eyJ|bearer", re.IGNORECASE)
 # C0, C1, line and paragraph separators, and what turns the direction of writing
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _CONTROL_IN_LINES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -41,12 +79,16 @@ def sounds_secret(key: str) -> bool:
 
 
 def without_secrets(value: Value) -> Value:
-    """Return a text, or data with texts in it, where passwords and tokens within URLs are `***`.
+    """Return a text, or data with texts in it, where what gives access is `***`: passwords, tokens, keys, addresses of web hooks.
+
+    They are known by where they stand (in URLs, headers, connection strings, behind the name of a secret) or by their form.
 
     >>> without_secrets("sftp://ada:pw@host/logs and https://host/a?day=1&api_key=k&sig=s")
     'sftp://ada:***@host/logs and https://host/a?day=1&api_key=***&sig=***'
     >>> without_secrets({"paths": ["s3://bucket/logs", "ftp://u:p@host/"]})
     {'paths': ['s3://bucket/logs', 'ftp://u:***@host/']}
+    >>> without_secrets({"text": "Authorization: Bearer abc", "url": "https://hooks.slack.com/services/T1/B2/c3"})
+    {'text': 'Authorization: Bearer ***', 'url': 'https://hooks.slack.com/***'}
     """
     return _mapped(value, _masked)
 
@@ -79,13 +121,31 @@ def visible_lines(text: str) -> str:
 
 
 def _masked(text: str) -> str:
+    if _HINT.search(text) is None:
+        return text
     if "://" in text:
         text = _TOKEN.sub(rf"\1{HIDDEN}@", _USER.sub(rf"\1:{HIDDEN}@", text))
-    return _QUERY.sub(rf"\1{HIDDEN}", text) if "=" in text else text
+        text = _HOOK.sub(rf"\1{HIDDEN}", text)
+    text = _HEADER.sub(rf"\1{HIDDEN}", text)
+    text = _BEARER.sub(rf"\1{HIDDEN}", _KNOWN.sub(HIDDEN, text))
+    return _SETTING.sub(_setting, _QUERY.sub(rf"\1{HIDDEN}", text)) if "=" in text or ":" in text else text
+
+
+def _setting(found: re.Match[str]) -> str:
+    """Return a setting without its value, which keeps its quotes."""
+    quote = found[2][0] if found[2][0] in "'\"" else ""
+    return f"{found[1]}{quote}{HIDDEN}{quote}"
 
 
 def _escaped(found: re.Match[str]) -> str:
     return found[0].encode("unicode_escape").decode("ascii")
+
+
+def _mapped_under(key: object, value: Value, change: Callable[[str], str]) -> Value:
+    """Return a value of a dict, changed; `***` for a text under the name of a secret."""
+    if type(value) is str and value and isinstance(key, str) and _KEY.fullmatch(key):
+        return cast("Value", HIDDEN)
+    return _mapped(value, change)
 
 
 def _mapped(value: Value, change: Callable[[str], str]) -> Value:
@@ -94,7 +154,7 @@ def _mapped(value: Value, change: Callable[[str], str]) -> Value:
     if isinstance(found, str):
         return cast("Value", change(found)) if type(found) is str else value
     if isinstance(found, Mapping):
-        return cast("Value", {_mapped(key, change): _mapped(each, change) for key, each in found.items()})
+        return cast("Value", {_mapped(key, change): _mapped_under(key, each, change) for key, each in found.items()})
     if type(found) in (list, tuple, set, frozenset):
         return cast("Value", type(found)(_mapped(each, change) for each in found))
     if attrs.has(type(found)) and not isinstance(found, type | BaseException):

@@ -15,6 +15,7 @@ from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
 
 import attrs
 
+from dagflow.bounded_json import check_depth
 from dagflow.ledger.errors import EntryMalformed
 from dagflow.ledger.events import KINDS, CarriedNumbers, Event, LedgerEntry, SetSchema, UnknownEvent
 from dagflow.storage import hash_bytes
@@ -58,7 +59,9 @@ def schema_hash(event: SetSchema) -> str:
 
 def encode_entry(entry: LedgerEntry) -> bytes:
     """Return the bytes to store of an entry. Raises ValueError, naming the field, for values that have no place in it."""
-    body = _dump(_encode(entry, LedgerEntry, "entry")) + b"\n"
+    data = _encode(entry, LedgerEntry, "entry")
+    check_depth(data)
+    body = _dump(data) + b"\n"
     return body + _dump(hash_bytes(body)) + b"\n"
 
 
@@ -83,6 +86,7 @@ def decode_entry(stored: bytes, seq: int, place: str = "ledger") -> LedgerEntry:
         )
     try:
         data = json.loads(body, parse_float=_no_floats, parse_constant=_no_floats)
+        check_depth(data)
         entry: LedgerEntry = _decode(data, LedgerEntry, "entry")
         if entry.format <= FORMAT and _dump(_encode(entry, LedgerEntry, "entry")) != body:
             raise NotCanonical("it is not in the canonical encoding")

@@ -7,10 +7,10 @@ one that is whole and ahead of the entries proves that entries are gone.
 
 from __future__ import annotations
 
-import json
 import re
 from contextlib import suppress
 
+from dagflow.bounded_json import parse
 from dagflow.ledger.codec import canonical, hash_of
 from dagflow.ledger.errors import EntryMissing, EntryRewritten, LedgerCut
 from dagflow.ledger.events import EntryRef
@@ -55,7 +55,7 @@ def parse_hint(stored: bytes | None) -> EntryRef | None:
     if not end or seal != canonical(hash_bytes(body + end)) + b"\n":
         return None
     try:
-        fields = json.loads(body)
+        fields = parse(body)
         return EntryRef(int(fields["seq"]), str(fields["hash"]))
     except (ValueError, KeyError, TypeError):
         return None

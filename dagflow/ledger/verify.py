@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 
 import attrs
 
@@ -32,6 +32,7 @@ from dagflow.ledger.state import fold, resume
 from dagflow.ledger.tail import ENTRIES, HINTS, entry_name, entry_number, parse_hint
 from dagflow.storage import file_system, inside, is_object_store, new_hash, translate
 from dagflow.storage.errors import PathOutside
+from dagflow.storage.records.errors import RecordRefused
 
 _PIECE = 1 << 20
 
@@ -75,10 +76,14 @@ def verify(
     before: ChainState | None = ChainState()
     numbers = sorted(_numbers(ledger, problems))
     last = numbers[-1] if numbers else -1
-    present = set(numbers)
-    first = _first_content(ledger, last)
-    for seq in range(last + 1):
-        entry = _entry(ledger, seq, seq in present, last, problems, hashes)
+    first = _first_content(ledger, numbers)
+    for seq, missing in _places(numbers):
+        entry = None
+        if missing:  # one problem for all of them: a number may be far from the one before
+            why = "it is missing" if missing == 1 else f"it and the {missing - 1:,} after it are missing"
+            problems.append(EntryMissing(ledger.store.url, seq, f"{why}, but entry {last} is there"))
+        else:
+            entry = _entry(ledger, seq, problems, hashes)
         if entry is None:
             before = None  # what it said is not known: of the later ones only the links are checked
             continue
@@ -128,29 +133,41 @@ def _numbers(ledger: LedgerReader, problems: list[DagflowError]) -> Iterator[int
         listed.pop()  # the listing is older than the ledger
     yield from listed
     newest = listed[-1] if listed else -1
-    while ledger.store.read(entry_name(newest + 1)) is not None:
-        newest += 1
-        yield newest
+    with suppress(RecordRefused):  # it was listed now, too, or is the next launch's to report
+        while ledger.store.read(entry_name(newest + 1)) is not None:
+            newest += 1
+            yield newest
 
 
-def _first_content(ledger: LedgerReader, last: int) -> int:
+def _places(numbers: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield each number with 0, and each gap before one: its first number, and how many are missing.
+
+    >>> list(_places([0, 1, 5]))
+    [(0, 0), (1, 0), (2, 3), (5, 0)]
+    """
+    expected = 0
+    for number in numbers:
+        if number > expected:
+            yield expected, number - expected
+        yield number, 0
+        expected = number + 1
+
+
+def _first_content(ledger: LedgerReader, numbers: list[int]) -> int:
     """Return the number of the first entry whose rows are content, by the newest entry that can be read."""
-    entries = (_entry(ledger, seq, True, last, [], {}) for seq in range(last, -1, -1))
+    entries = (_entry(ledger, seq, [], {}) for seq in reversed(numbers))
     newest = next((entry for entry in entries if entry is not None), None)
     return 0 if newest is None or newest.carried.replaced is None else newest.carried.replaced
 
 
-def _entry(
-    ledger: LedgerReader, seq: int, is_listed: bool, last: int, problems: list[DagflowError], hashes: dict[int, str]
-) -> LedgerEntry | None:
-    stored = ledger.store.read(entry_name(seq))  # not from what the handle remembers
-    if stored is None:
-        why = "it is listed, but cannot be read" if is_listed else f"it is missing, but entry {last} is there"
-        problems.append(EntryMissing(ledger.store.url, seq, why))
-        return None
+def _entry(ledger: LedgerReader, seq: int, problems: list[DagflowError], hashes: dict[int, str]) -> LedgerEntry | None:
     try:
+        stored = ledger.store.read(entry_name(seq))  # not from what the handle remembers
+        if stored is None:
+            problems.append(EntryMissing(ledger.store.url, seq, "it is listed, but cannot be read"))
+            return None
         entry = decode_entry(stored, seq, ledger.store.url)
-    except LedgerError as problem:
+    except (LedgerError, RecordRefused) as problem:
         problems.append(problem)
         return None
     hashes[seq] = entry.hash
@@ -159,7 +176,10 @@ def _entry(
 
 def _hints(ledger: LedgerReader, last: int, hashes: Mapping[int, str], newest_ref: EntryRef | None) -> Iterator[LedgerDamaged]:
     """Check hints: each one names an entry that was written."""
-    hints = [parse_hint(ledger.store.read(name)) for name in ledger.store.names(f"{HINTS}/")]
+    hints = []
+    for name in ledger.store.names(f"{HINTS}/"):
+        with suppress(RecordRefused):  # garbage, as `parse_hint` takes it
+            hints.append(parse_hint(ledger.store.read(name)))
     hints += [newest_ref, None if ledger._head is None else ledger._head.ref]
     distinct = {(each.seq, each.hash) for each in hints if each is not None}
     for ref in sorted(EntryRef(*each) for each in distinct):

@@ -33,7 +33,7 @@ from dagflow.runtime.windows.jobs import tasks_of, with_start, work_of
 from dagflow.state import StateAssignment
 from dagflow.state.errors import SegmentMissing, StateLost
 from dagflow.state.task_states import TaskStates, declared_states
-from dagflow.storage import OWN_FOLDER, absolute, base_name, explained, file_system, is_same_host, join, open_store
+from dagflow.storage import OWN_FOLDER, absolute, base_name, explained, file_system, inside, may_follow, open_store
 from dagflow.storage.records.errors import PlanMismatch, RecordRefused
 
 _ATTEMPT = re.compile(r"\d+\..+\.(?P<task>[^.]+-\d{4,})-(?P<attempt>[^.]*)\.(?P<number>\d+)")
@@ -310,13 +310,14 @@ def standing_in(folder: str) -> Iterator[None]:
 
 def run_folder_of(dataset: str) -> str:
     """Return the folder of a dataset's window log as its owner has noted it, or beside the dataset if both have moved."""
-    ours = join(dataset, OWN_FOLDER)
+    ours = inside(dataset, OWN_FOLDER)
     record = open_store(ours, durable=False).read(OWNER.form)
     if record is None:
         raise RunFolderMissing(dataset, None, "")
     owner = os.fsdecode(record)
-    if not is_same_host(dataset, owner):
-        raise RunFolderMissing(dataset, owner, "that is on another host, which no file is followed to")
+    if not may_follow(dataset, owner):
+        why = "that is not a path" if "\0" in owner or not owner else "that is on another host, which no file is followed to"
+        raise RunFolderMissing(dataset, owner, why)
     has_own = base_name(owner) == OWN_FOLDER and WindowLog(open_store(ours, durable=False)).windows("plan")
     return ours if owner != ours and has_own else owner
 

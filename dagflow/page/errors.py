@@ -31,8 +31,9 @@ class PortInUse(InfrastructureError, OSError):
 
     port: int
     reason: str
+    host: str = "127.0.0.1"
     code: ClassVar[str] = "DF488"
     example = {"port": 8321, "reason": "Address already in use"}
 
     def message(self) -> str:
-        return f"cannot listen on port {self.port} of 127.0.0.1: {self.reason}\n  help: --port 0 takes any free port"
+        return f"cannot listen on port {self.port} of {self.host}: {self.reason}\n  help: --port 0 takes any free port"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import threading
 import traceback
@@ -10,7 +11,9 @@ from typing import Any, ClassVar, Literal
 
 import attrs
 
+from dagflow.bounded_json import parse
 from dagflow.errors.shown import without_secrets
+from dagflow.model.types.declared import fields_of, is_number
 
 VERSION = 1
 
@@ -352,7 +355,7 @@ def event_of(data: dict[str, Any]) -> Event | None:
     >>> event_of({"v": 1, "event": "warned", "at": 0.5, "text": "slow"})
     Warned(at=0.5, text='slow')
     """
-    cls = {cls.kind: cls for cls in Event.__subclasses__()}.get(data.get("event", ""))
+    cls = _kinds().get(data.get("event", ""))
     if cls is None:
         return None
     values = {("source" if name == "from" else name): value for name, value in data.items()}
@@ -361,6 +364,40 @@ def event_of(data: dict[str, Any]) -> Event | None:
     except TypeError:
         return None
 
+
+def read_event(line: bytes) -> dict[str, Any] | None:
+    """Return the event in a line that a launch, or a stranger, has left; None for anything that no launch writes.
+
+    >>> read_event(b'{"v": 1, "event": "warned", "at": 0.5, "text": "slow"}')["text"]
+    'slow'
+    >>> read_event(b'{"v": 1, "event": "warned", "at": 1e308, "text": "slow"}'), read_event(b"[" * 10**6)
+    (None, None)
+    """
+    try:
+        event = parse(line)
+    except ValueError:  # damaged, or the half line that a launch left when it was killed
+        return None
+    if not isinstance(event, dict) or event.get("v") != VERSION or not isinstance(event.get("event"), str):
+        return None
+    cls = _kinds().get(event["event"], Event)
+    renamed = {"from": "source"} if cls is Stolen else {}
+    checks = fields_of(cls)  # type: ignore[arg-type]  # mypy takes classes for unhashable here
+    for name, value in event.items():
+        check = checks.get(renamed.get(str(name), str(name)))
+        if check is not None and not check(value):
+            return None
+        if (most := _BELOW.get(name)) is not None and value is not None and not (is_number(value) and 0 <= value < most):
+            return None
+    return event if "at" in event else None
+
+
+@functools.cache
+def _kinds() -> dict[str, type[Event]]:
+    return {cls.kind: cls for cls in Event.__subclasses__()}
+
+
+_YEAR_10000 = 253_402_300_800
+_BELOW = {"at": _YEAR_10000, "started": _YEAR_10000, "ended": _YEAR_10000, "window": 10**10}
 
 Subscriber = Callable[[Event], None]
 FailureAction = Literal["raise", "warn"]

@@ -130,11 +130,14 @@ def _name(record: str, digest: str) -> str:
 def read(store: Store, ref: SegmentRef, needed_by: int) -> tuple[SegmentHead, list[MapEntries]]:
     """Read a segment. Raises SegmentMissing, SegmentDamaged."""
     first, _, rest = check(store, ref, needed_by).partition(b"\n")
-    fields = loads(first)
-    previous = fields.pop("previous")
-    maps = [MapHead(**each) for each in fields.pop("maps")]
-    head = SegmentHead(**fields, maps=maps, previous=None if previous is None else SegmentRef(**previous))
-    return head, [MapEntries((part[0], part[1]), *part[2:]) for part in loads(rest)]
+    try:
+        fields = loads(first)
+        previous = fields.pop("previous")
+        maps = [MapHead(**each) for each in fields.pop("maps")]
+        head = SegmentHead(**fields, maps=maps, previous=None if previous is None else SegmentRef(**previous))
+        return head, [MapEntries((part[0], part[1]), *part[2:]) for part in loads(rest)]
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:  # it is sealed, but not by dagflow
+        raise SegmentDamaged(path=f"{store.url}/{ref.name}", window=needed_by, reason=f"it is not a segment: {error}") from error
 
 
 def window_of(name: str) -> int:

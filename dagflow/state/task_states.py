@@ -121,7 +121,10 @@ def read_states(store: Store, operator: str, ref: StateRef) -> EncodedStates:
         raise StateLost(operator, f"{store.url}/{ref.name}", "it is gone")
     if hash_bytes(sealed.body) != ref.hash:
         raise StateLost(operator, f"{store.url}/{ref.name}", "its bytes have changed")
-    states = loads(sealed.body)
+    try:
+        states = loads(sealed.body)
+    except ValueError as error:
+        raise StateLost(operator, f"{store.url}/{ref.name}", str(error)) from error
     return states
 
 

@@ -15,7 +15,7 @@ Read in this order:
 
 from __future__ import annotations
 
-from dagflow.storage.confined import OWN_FOLDER, below, inside, is_below, is_same_host
+from dagflow.storage.confined import OWN_FOLDER, below, inside, is_below, may_follow
 from dagflow.storage.explain import explained, translate
 from dagflow.storage.files import (
     BinaryReader,
@@ -64,11 +64,11 @@ __all__ = [
     "is_below",
     "is_local",
     "is_object_store",
-    "is_same_host",
     "is_transient",
     "join",
     "local_path",
     "lock_holder",
+    "may_follow",
     "new_hash",
     "open_planned",
     "open_store",

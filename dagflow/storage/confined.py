@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from urllib.parse import unquote, urlsplit
 
-from dagflow.storage.errors import PathOutside
+from dagflow.storage.errors import BadUrl, PathOutside
 from dagflow.storage.urls import is_local, join, local_path
 
 OWN_FOLDER = "_dagflow"
@@ -56,18 +56,27 @@ def below(folder: str, path: str) -> str | None:
     return path[len(start) :] if path.startswith(start) else None
 
 
-def is_same_host(one: str, other: str) -> bool:
-    """Return True when reading one place after the other contacts no further host.
+def may_follow(place: str, path: object) -> bool:
+    r"""Return whether a command that only reads `place` goes where a stored record says: to no further host.
 
-    >>> is_same_host("s3://bucket/out", "/data"), is_same_host("s3://bucket/out", "s3://bucket/run")
+    The one check of all such commands. The record may be a stranger's, and the credentials are the user's.
+
+    >>> may_follow("s3://bucket/out", "/data"), may_follow("s3://bucket/out", "s3://bucket/run")
     (True, True)
-    >>> is_same_host("/data", "s3://bucket/run"), is_same_host("s3://bucket/out", "s3://other/run")
+    >>> may_follow("/data", "s3://bucket/run"), may_follow("s3://bucket/out", "s3://other/run")
     (False, False)
+    >>> may_follow("/data", "file://host/data"), may_follow("/data", "/a\0b"), may_follow("/data", None)
+    (False, False, False)
     """
-    if is_local(other):
-        return True
-    here, there = urlsplit(one), urlsplit(other)
-    return (here.scheme, here.netloc) == (there.scheme, there.netloc) and "::" not in other
+    if not isinstance(path, str) or not path or "\0" in path:
+        return False
+    try:
+        if is_local(path):
+            return True
+        here, there = urlsplit(place), urlsplit(path)
+    except (BadUrl, ValueError):
+        return False
+    return (here.scheme, here.netloc) == (there.scheme, there.netloc) and "::" not in path
 
 
 def _is_plain_key(name: str) -> bool:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import os
 
+from dagflow.storage.records.bounded import read_regular
+
 SIZE = 200  # bytes; less than a page, so writes are nearly atomic; a reader of a torn one reads again later
+
+
+_MAX_BYTES = 1 << 16
 
 
 class Gauge:
@@ -36,13 +41,9 @@ class Gauge:
     def read(self) -> bytes | None:
         """Return the last value; None if there is none."""
         try:
-            file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            return read_regular(self._path, _MAX_BYTES).rstrip() or None
         except FileNotFoundError:
             return None
-        try:
-            return os.read(file, os.fstat(file).st_size).rstrip() or None
-        finally:
-            os.close(file)
 
     def close(self) -> None:
         """Close the file, but leave it there."""

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import fsspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dagflow.cli.progress import PlainProgress
 from dagflow.errors import PathMissing
@@ -39,6 +41,26 @@ EVIL = "a\x1b[31m\x1b]0;title\x07\r\x9b2J\u202e"
         ("Client(url='h', api_key='k1', n=2)", "Client(url='h', api_key='***', n=2)"),
         ("AWS_SECRET_ACCESS_KEY=k1, partition_key=a", "AWS_SECRET_ACCESS_KEY=*** partition_key=a"),
         ("a = b, key = value", "a = b, key = value"),
+        ("host=db password='two words' user=ada", "host=db password='***' user=ada"),
+        ("host=db password=a#b user=ada", "host=db password=*** user=ada"),
+        ("Server=db;Password=a;User=b", "Server=db;Password=***;User=b"),
+        ("Protocol=https;AccountKey=a+/b==;EndpointSuffix=c", "Protocol=https;AccountKey=***;EndpointSuffix=c"),
+        ("sv=2020&sig=a%2Fb&se=1", "sv=2020&sig=***&se=1"),
+        ("{'Authorization': 'Bearer abc', 'Accept': 'a'}", "{'Authorization': 'Bearer ***', 'Accept': 'a'}"),
+        ("401 for authorization: Basic dXNlcjpw", "401 for authorization: Basic ***"),
+        ("got Bearer abcdefgh1 back", "got Bearer *** back"),
+        ("the bearer certificate is old", "the bearer certificate is old"),
+        ("key AKIAIOSFODNN7EXAMPLE is unknown", "key *** is unknown"),
+        ("AKIAIOSFODNN7EXAMPLE:wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "***"),
+        ('{"secret_access_key": "wJalr/bP"}', '{"secret_access_key": "***"}'),
+        ("pat=abc and path=a, pattern=b", "pat=*** and path=a, pattern=b"),
+        ("ghp_abcdefghijklmnop1234 glpat-abcdefghij123456789 xoxb-123456789012-abc", "*** *** ***"),
+        ("eyJhbGciOiJIUzI1.eyJzdWIiOiIx.abc_-", "***"),
+        ("https://hooks.slack.com/services/T0/B0/xyz: 404", "https://hooks.slack.com/*** 404"),
+        ("https://discord.com/api/webhooks/12/abc?wait=1", "https://discord.com/api/webhooks/***?wait=1"),
+        ("https://acme.webhook.office.com/webhookb2/a@b/IncomingWebhook/c/d", "https://acme.webhook.office.com/***"),
+        ("https://api.telegram.org/bot12:abc/send", "https://api.telegram.org/bot***"),
+        ("operator 'token_filter': 'slow', 10:30", "operator 'token_filter': 'slow', 10:30"),
     ],
 )  # fmt: skip
 def test_secrets_of_urls_are_hidden(text: str, shown: str) -> None:
@@ -47,11 +69,86 @@ def test_secrets_of_urls_are_hidden(text: str, shown: str) -> None:
     assert without_secrets({"a": [text, (text, 1)]}) == {"a": [shown, (shown, 1)]}
 
 
+SECRETS = st.text("abcdefgXYZ0123456789", min_size=16, max_size=40).map(lambda text: f"S3cr{text}")
+PLACES = (
+    "sftp://ada:{}@host/a",
+    "https://{}@host/a",
+    "https://host/a?x=1&sig={}&y=2",
+    "https://host/a?access_token={}",
+    "Authorization: Bearer {}",
+    '{{"Authorization": "token {}"}}',
+    "Proxy-Authorization=Basic {}",
+    "Bearer {}",
+    "password={}",
+    "host=db password='a {} b' port=1",
+    "PWD={};Server=a",
+    "api_key: '{}'",
+    "client_secret = {}",
+    "azure.pat={}",
+    "AccountKey={};x=1",
+    "ghp_{}",
+    "github_pat_{}",
+    "glpat-{}",
+    "https://hooks.slack.com/services/T0/B0/{}",
+    "https://discord.com/api/webhooks/1/{}",
+    "https://acme.webhook.office.com/webhookb2/{}/c",
+    "https://api.telegram.org/bot1:{}/send",
+)
+
+
+@given(
+    secret=SECRETS, place=st.sampled_from(PLACES), before=st.sampled_from(["", "cannot log in: ", "a\n"]), after=st.text(" .a\n")
+)
+def test_no_secret_is_shown_or_stored(secret: str, place: str, before: str, after: str) -> None:
+    text = f"{before}{place.format(secret)} {after}"
+    shown = without_secrets(text)
+    assert secret not in shown
+    assert without_secrets(shown) == shown
+    for form in (
+        visible(text),
+        visible_lines(text),
+        line_of(Warned(text=text)),
+        PathMissing(path=text, doing="reading").message(),
+    ):
+        assert secret not in form
+
+
+@given(secret=SECRETS, key=st.sampled_from(["Authorization", "cookie", "X-Api-Key", "password", "pat", "fs.s3a.secret.key"]))
+def test_no_secret_under_its_name_is_stored(secret: str, key: str) -> None:
+    assert without_secrets({"headers": {key: secret, "Accept": "a"}}) == {"headers": {key: "***", "Accept": "a"}}
+    assert without_secrets({"tokens_of": {"a": 1}, "sinks": {"token_writer": "a.db"}})["sinks"] == {"token_writer": "a.db"}
+
+
+@given(st.text())
+def test_what_is_hidden_stays_hidden(text: str) -> None:
+    assert without_secrets(without_secrets(text)) == without_secrets(text)
+
+
 def test_names_of_secrets() -> None:
     assert all(
-        map(sounds_secret, ["api_key", "apiKey", "operator.sink.api-key", "token", "aws_session_token", "PASSWORD", "pwd"])
+        map(
+            sounds_secret,
+            [
+                "api_key",
+                "apiKey",
+                "operator.sink.api-key",
+                "token",
+                "aws_session_token",
+                "PASSWORD",
+                "pwd",
+                "pat",
+                "azure.pat",
+                "Authorization",
+                "webhook_url",
+            ],
+        )
     )
-    assert not any(map(sounds_secret, ["tokenizer", "key", "keys", "partition_key", "keyboard", "pass_through"]))
+    assert not any(
+        map(
+            sounds_secret,
+            ["tokenizer", "key", "keys", "partition_key", "keyboard", "pass_through", "path", "pattern", "patch_size"],
+        )
+    )
 
 
 def is_clean(text: str) -> bool:

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
+import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -10,6 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from dagflow import DAG
+from dagflow.page import server as module
 from dagflow.page.errors import PortInUse
 from dagflow.page.server import RunServer
 from dagflow.testing import run_dag
@@ -34,6 +38,28 @@ def server(tmp_path: Path) -> Iterator[RunServer]:
     server.stop()
     thread.join()
     server.close()
+
+
+TOKEN = "a-token-of-enough-letters"
+
+
+@contextlib.contextmanager
+def serving(server: RunServer) -> Iterator[RunServer]:
+    thread = threading.Thread(target=server.serve)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+        thread.join()
+        server.close()
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> Iterator[RunServer]:
+    """A server with a token."""
+    with serving(RunServer(str(tmp_path / "out"), port=0, token=TOKEN)) as server:
+        yield server
 
 
 def ask(server: RunServer, path: str = "/", method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
@@ -103,3 +129,116 @@ def test_localhost_is_this_machine(server: RunServer) -> None:
 def test_a_port_that_is_taken(server: RunServer) -> None:
     with pytest.raises(PortInUse):
         RunServer("out", port=urlsplit(server.url).port or 0)
+
+
+@pytest.mark.parametrize("path", ["/", "/index.html", "/data.json", "/none", "/?token=", "/?token=wrong", f"/?x={TOKEN}"])
+@pytest.mark.parametrize(
+    "headers", [{}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {TOKEN}"}, {"Cookie": "dagflow-token=x; a"}]
+)
+def test_with_a_token_nothing_is_told_without_it(guarded: RunServer, path: str, headers: dict[str, str]) -> None:
+    for method in ("GET", "HEAD"):
+        status, answered, body = ask(guarded, path, method, **headers)
+        assert status == 401
+        assert answered["WWW-Authenticate"] == "Bearer"
+        assert b"data-live" not in body
+        assert TOKEN.encode() not in body
+
+
+def test_a_token_is_taken_from_a_header(guarded: RunServer) -> None:
+    status, _, body = ask(guarded, "/data.json", Authorization=f"Bearer {TOKEN}")
+    assert status == 200
+    assert b"waiting" in body
+    assert ask(guarded, "/", Authorization=f"bearer {TOKEN}", Host="example.org")[0] == 200
+
+
+def test_a_token_goes_from_the_query_into_a_cookie(guarded: RunServer) -> None:
+    assert guarded.url.endswith(f"/?token={TOKEN}")
+    status, headers, _ = ask(guarded, f"/?token={TOKEN}")
+    assert (status, headers["Location"]) == (303, "/")
+    cookie, *attributes = headers["Set-Cookie"].split("; ")
+    assert {"HttpOnly", "SameSite=Lax"} <= set(attributes)
+    assert ask(guarded, "/data.json", Cookie=cookie)[0] == 200
+    assert ask(guarded, "/data.json", Cookie=f"{cookie}x")[0] == 401
+    assert ask(guarded, f"//evil/?token={TOKEN}")[1]["Location"] == "/evil/"
+
+
+def test_beyond_loopback_there_is_always_a_token(tmp_path: Path) -> None:
+    with serving(RunServer(str(tmp_path / "out"), port=0, host="0.0.0.0")) as server:
+        assert server.token is not None
+        assert len(server.token) >= 24
+        assert ask(server)[0] == 401
+        assert ask(server, Authorization=f"Bearer {server.token}")[0] == 200
+    with serving(RunServer(str(tmp_path / "out"), port=0, host="0.0.0.0")) as other:
+        assert other.token != server.token
+
+
+def connected(server: RunServer) -> socket.socket:
+    where = urlsplit(server.url)
+    client = socket.create_connection((where.hostname or "", where.port or 0))
+    client.settimeout(30)
+    return client
+
+
+def is_closed(client: socket.socket) -> bool:
+    try:
+        return client.recv(1) == b""
+    except ConnectionError:
+        return True
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\n"])
+def test_a_client_that_is_slow_to_ask_is_disconnected(server: RunServer, monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
+    """Also one that sends a byte now and then."""
+    monkeypatch.setattr(module, "REQUEST_SECONDS", 0.5)
+    with connected(server) as client:
+        client.sendall(sent)
+        drip = b"X-Header: a\r\n" * 1000 if sent.endswith(b"\n") else b""
+        client.settimeout(0.05)
+        end = time.monotonic() + 30
+        closed = False
+        while not closed and time.monotonic() < end:
+            try:
+                client.sendall(drip[:1])
+                drip = drip[1:]
+                closed = client.recv(1) == b""
+            except TimeoutError:
+                continue
+            except ConnectionError:
+                closed = True
+        assert closed
+    assert ask(server)[0] == 200
+
+
+def test_a_client_that_is_slow_to_read_is_disconnected(server: RunServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(module, "MAX_CLIENTS", 1)
+    size = 64 << 20
+    monkeypatch.setattr(module, "live_html", lambda: "a" * size)
+    with connected(server) as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.sendall(f"GET / HTTP/1.0\r\nHost: {module.HOST}\r\n\r\n".encode())
+        time.sleep(1.5)
+        got = 0
+        with contextlib.suppress(ConnectionError):
+            while data := client.recv(1 << 20):
+                got += len(data)
+        assert got < size
+    monkeypatch.setattr(module, "live_html", lambda: "a")
+    assert ask(server)[2] == b"a"
+
+
+def test_there_are_so_many_clients_at_once_and_no_more(server: RunServer) -> None:
+    with contextlib.ExitStack() as stack:
+        waiting = [stack.enter_context(connected(server)) for _ in range(module.MAX_CLIENTS)]
+        with connected(server) as one_more:
+            assert is_closed(one_more)
+        waiting[0].close()
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
+            try:
+                assert ask(server)[0] == 200
+                break
+            except (ConnectionError, http.client.HTTPException):
+                time.sleep(0.05)
+        else:
+            pytest.fail("no client gets in after another one has gone")

@@ -142,7 +142,7 @@ def test_each_package_has_a_contract() -> None:
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     packages = [path.parent.name for path in (ROOT / "dagflow").glob("*/__init__.py")]
     layers = text.partition("layers = [")[2].partition("]")[0]
-    assert sorted([*packages, "__main__", "exports", "logs"]) == sorted(re.findall(r"\w+", layers))
+    assert sorted([*packages, "__main__", "bounded_json", "exports", "logs"]) == sorted(re.findall(r"\w+", layers))
 
 
 @pytest.mark.parametrize("what", ["run", "test"])

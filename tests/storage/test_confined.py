@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dagflow.errors import BadRecordName, DagflowError, PathOutside
+from dagflow.errors import BadRecordName, DagflowError, PathOutside, RecordDamaged, RecordTooLarge
 from dagflow.storage import LocalStore, below, inside, open_store
 
 
@@ -95,4 +95,26 @@ class TestStores:
 
     def test_a_pipe_does_not_stop_a_reader(self, folder: Path) -> None:
         os.mkfifo(folder / "pipe")
-        assert LocalStore(str(folder)).read("pipe") == b""
+        with pytest.raises(RecordDamaged, match="it is not a regular file"):
+            LocalStore(str(folder)).read("pipe")
+
+    def test_a_link_within_the_folder_is_not_walked(self, folder: Path) -> None:
+        (folder / "plan").mkdir()
+        (folder / "plan" / "0000000000").write_bytes(b"a")
+        for name in "ab":
+            (folder / "plan" / name).symlink_to(".")
+        assert LocalStore(str(folder)).names() == ["plan/0000000000"]
+
+    @pytest.mark.parametrize(("name", "size"), [("owner", 1 << 16), ("plan/0000000000", 1 << 30)])
+    def test_a_record_that_is_too_large_is_neither_read_nor_written(self, folder: Path, name: str, size: int) -> None:
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+        os.truncate(path, size + 1)
+        with pytest.raises(RecordDamaged, match=f"its {size + 1:,} bytes are more than the {size:,} that it can have"):
+            LocalStore(str(folder)).read(name)
+        if size < 1 << 20:
+            path.unlink()
+            with pytest.raises(RecordTooLarge):
+                LocalStore(str(folder)).create(name, b"a" * (size + 1))
+            assert not path.exists()

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import attrs
 from typing_extensions import is_protocol, is_typeddict
 
+from dagflow.bounded_json import MAX_DEPTH, parse
 from dagflow.model.errors.running import StateNotPlain
 from dagflow.model.types.comparison import evaluated, type_name
 from dagflow.model.types.expressions import UNIONS
@@ -31,12 +32,14 @@ class Encoded(list[Any]):
     """A list of JSON data, such as a million work items. `encode` passes it on as it is; `dumps` escapes what needs it."""
 
 
-def encode(value: Any, where: str, *, shares: bool = False) -> Any:
+def encode(value: Any, where: str, *, shares: bool = False, _depth: int = 0) -> Any:
     """Return `value` as JSON data. Raises StateNotPlain, which names `where`, for anything that is not plain data.
 
     `shares`: lists and dicts that are JSON data already are in the result as they are, not as copies.
     """
     kind = type(value)
+    if _depth > MAX_DEPTH:  # such records are refused when they are read
+        raise StateNotPlain(where=where, got=f"a value that is nested deeper than {MAX_DEPTH} levels")
     if kind in _SCALARS or kind is Encoded:
         return value
     if kind is dict:
@@ -46,12 +49,12 @@ def encode(value: Any, where: str, *, shares: bool = False) -> Any:
             if type(key) is not str:
                 raise StateNotPlain(where=where, got=f"a dict with a key of type {type(key).__name__}")
         if len(value) == 1 and (key := next(iter(value))).startswith("$"):
-            return {f"${key}": encode(value[key], where, shares=shares)}  # so that it is not taken for bytes
-        return {k: v if type(v) in _SCALARS else encode(v, where, shares=shares) for k, v in value.items()}
+            return {f"${key}": encode(value[key], where, shares=shares, _depth=_depth + 1)}  # so that it is not taken for bytes
+        return {k: v if type(v) in _SCALARS else encode(v, where, shares=shares, _depth=_depth + 1) for k, v in value.items()}
     if kind is list or kind is tuple:
         if shares and kind is list and _SCALARS.issuperset(map(type, value)):
             return value
-        encoded = [v if type(v) in _SCALARS else encode(v, where, shares=shares) for v in value]
+        encoded = [v if type(v) in _SCALARS else encode(v, where, shares=shares, _depth=_depth + 1) for v in value]
         return value if shares and kind is list and all(map(operator.is_, encoded, value)) else encoded
     if isinstance(value, bytes):  # keys of ranges are a class of their own
         return {_BYTES: base64.b64encode(value).decode("ascii")}
@@ -60,9 +63,9 @@ def encode(value: Any, where: str, *, shares: bool = False) -> Any:
         fields = {name: each for name, out, each in zip(names, left_out, values_of(value), strict=True) if each is not out}
         if _SCALARS.issuperset(map(type, fields.values())):
             return fields
-        return {k: v if type(v) in _SCALARS else encode(v, where, shares=shares) for k, v in fields.items()}
+        return {k: v if type(v) in _SCALARS else encode(v, where, shares=shares, _depth=_depth + 1) for k, v in fields.items()}
     if isinstance(value, ReaderRecord):
-        return encode(list(value), where)
+        return encode(list(value), where, _depth=_depth)
     raise StateNotPlain(where=where, got=f"a {kind.__qualname__}")
 
 
@@ -158,9 +161,7 @@ def _pieces(data: Any) -> Iterator[str]:
 
 def loads(data: bytes) -> Any:
     """Return the value that `dumps` was given. Raises ValueError for bytes that it never made."""
-    import json
-
-    return json.loads(data)
+    return parse(data)
 
 
 def shown(value: Any) -> str:

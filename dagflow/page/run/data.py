@@ -28,7 +28,7 @@ from dagflow.page.run.rows import sample_rows
 from dagflow.planning.view import PlanView
 from dagflow.runtime.run_folder.reports import OperatorFigures
 from dagflow.runtime.run_folder.window_log import WindowLog, WindowPlan
-from dagflow.storage import explained, lock_holder, open_store
+from dagflow.storage import explained, lock_holder, may_follow, open_store
 
 VERSION = 1
 MAX_WINDOWS = 20_000
@@ -116,7 +116,8 @@ class RunReader:
         """Return the outputs of the run. If they were moved, return at least the one that was asked for."""
         assert self._place is not None
         plan = None if self._committed is None else self._committed.plan
-        return list(dict.fromkeys([*self._place.datasets, *(plan.outputs if plan is not None else ())]))
+        outputs = () if plan is None else [each for each in plan.outputs if may_follow(self._place.output, each)]
+        return list(dict.fromkeys([*self._place.datasets, *outputs]))
 
     def _run(self, live: LaunchEvents | None) -> dict[str, Any]:
         committed, place = self._committed, self._place
@@ -326,6 +327,8 @@ class RunReader:
             yield {"what": "run folder", "text": self._place.why_not}
         if self._events is not None and self._events.newest is None:
             yield {"what": "events", "text": "there are none: times, tasks, retries and warnings of launches are not known"}
+        for name, why in () if self._events is None else self._events.refused.items():
+            yield {"what": f"events/{name}", "text": f"it is not read: {why}"}
         if self._events is not None and self._events.skipped_bytes:
             yield {"what": "events", "text": f"the first {self._events.skipped_bytes:,} bytes of events are not shown"}
         if self._committed is not None:

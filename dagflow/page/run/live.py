@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import json
+import io
 import os
 import shutil
 import tempfile
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, BinaryIO, ClassVar
 
 import attrs
 
+from dagflow.errors import DagflowError
+from dagflow.runtime.events import read_event
 from dagflow.runtime.run_folder.layout import EVENTS
 from dagflow.runtime.run_folder.reports import OperatorFigures
-from dagflow.storage import Store, base_name, local_path, open_store
+from dagflow.storage import Store, base_name, inside, local_path, open_store
+from dagflow.storage.errors import PathOutside
+from dagflow.storage.records.bounded import max_bytes, open_regular
 
 MAX_BYTES = 256 << 20
 """Of the events of a launch, at most so much is read: the newest files."""
@@ -100,7 +104,7 @@ class LaunchEvents:
     def add(self, event: dict[str, Any]) -> None:
         """Add an event. Skip what this version cannot interpret."""
         try:
-            self.last = max(self.last, float(event["at"]))
+            self.last = max(self.last, event["at"])
             if (handler := self._HANDLERS.get(event["event"])) is not None:
                 handler(self, event)
         except (KeyError, TypeError, ValueError, AttributeError):
@@ -262,11 +266,13 @@ class EventFiles:
         if top is None:
             self._copies = _Copies(open_store(run_folder, durable=False))
             top = self._copies.folder
-        self._folder = os.path.join(top, EVENTS.folder)
+        self._top = top
         self._read: dict[tuple[int, int], int] = {}  # by the number of the file, which keeps it when it is put aside
         self._summaries: dict[str, dict[str, Any]] = {}
         self.newest: LaunchEvents | None = None
         self.skipped_bytes = 0
+        self.refused: dict[str, str] = {}
+        """Files that no launch has written, each with the reason. They are not read."""
 
     def update(self) -> None:
         """Read what is new. A line that is only half written waits for the next call."""
@@ -275,68 +281,102 @@ class EventFiles:
             return
         name = max(launches)
         if self.newest is None or self.newest.launch != name:
-            self.newest, self._read, self.skipped_bytes = LaunchEvents(name), {}, 0
-            sizes = [os.path.getsize(path) for path in map(self._there, launches[name]) if os.path.exists(path)]
-            self.skipped_bytes = max(0, sum(sizes) - MAX_BYTES)
+            self.newest, self._read = LaunchEvents(name), {}
+            self.skipped_bytes = self._skipped(launches[name])
         skip = self.skipped_bytes
-        for path in launches[name]:
-            skip = self._add(path, skip)
+        for file_name in launches[name]:
+            skip = self._add(file_name, skip)
 
     def earlier(self) -> Iterator[dict[str, Any]]:
         """Yield the first and the last event of each earlier launch, newest first, as one object each."""
         launches = self._launches()
         for name in sorted(launches, reverse=True)[1:]:
             if name not in self._summaries:
-                paths = launches[name]
-                first, last = _first(self._there(paths[0])), _last(self._there(paths[-1]))
+                first, last = self._first(launches[name][0]), self._last(launches[name][-1])
                 self._summaries[name] = {"launch": name, "started": first, "ended": last}
             yield self._summaries[name]
 
     def events(self, launch: str) -> Iterator[dict[str, Any]]:
-        """Yield all events of a launch that can be read."""
-        for path in self._launches().get(launch, ()):
-            with suppress(OSError), open(self._there(path), "rb") as file:
-                for line in file:
-                    if (event := _event(line)) is not None:
-                        yield event
+        """Yield the events of a launch that can be read, without the oldest ones of very many."""
+        names = self._launches().get(launch, [])
+        skip = self._skipped(names)
+        for name in names:
+            with self._opened(name) as (file, size):
+                file.seek(begin := min(skip, size))
+                skip -= begin
+                lines = file.read(size - begin).splitlines()
+            yield from (event for line in lines if (event := read_event(line)) is not None)
+
+    def _skipped(self, names: Sequence[str]) -> int:
+        """Return how many bytes to skip of the files of a launch."""
+        total = 0
+        for name in names:
+            with self._opened(name) as (_, size):
+                total += size
+        return max(0, total - MAX_BYTES)
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[tuple[BinaryIO, int]]:
+        """Open a file of events, and return it with its size. One that is gone, or that no launch has written, is empty."""
+        record = f"{EVENTS.folder}/{name}"
+        try:
+            if self._copies is not None:
+                self._copies.make(name)
+            descriptor, status = open_regular(inside(self._top, record))
+        except (OSError, DagflowError) as error:
+            if not isinstance(error, FileNotFoundError):  # put aside or removed just now
+                self.refused[name] = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+            yield io.BytesIO(), 0
+            return
+        with os.fdopen(descriptor, "rb") as file:
+            if status.st_size > (limit := max_bytes(record)):
+                self.refused[name] = f"its {status.st_size:,} bytes are more than the {limit:,} that it can have"
+                yield io.BytesIO(), 0
+            else:
+                yield file, status.st_size
+
+    def _first(self, name: str) -> dict[str, Any] | None:
+        with self._opened(name) as (file, _):
+            return read_event(file.readline())
+
+    def _last(self, name: str) -> dict[str, Any] | None:
+        """Return the event that ended a launch; None if the launch did not write one."""
+        with self._opened(name) as (file, size):
+            file.seek(max(0, size - 65536))
+            lines = file.read().splitlines()
+        events = [event for line in lines[-5:] if (event := read_event(line)) is not None]
+        return next((event for event in reversed(events) if event.get("event") == "run_ended"), None)
 
     def _launches(self) -> dict[str, list[str]]:
-        """Return the files of each launch, oldest first: those that were put aside have numbers."""
+        """Return the names of the files of each launch, oldest first: those that were put aside have numbers."""
+        names: list[str] = []
         if self._copies is not None:
             names = self._copies.names()
         else:
-            names = os.listdir(self._folder) if os.path.isdir(self._folder) else []
+            with suppress(OSError, PathOutside):  # there are none yet, or the folder is a link to elsewhere
+                names = os.listdir(inside(self._top, EVENTS.folder))
         launches: dict[str, list[str]] = {}
         for name in sorted(names, key=lambda name: (name.count(".") < 2, name)):
             if EVENTS.match(f"{EVENTS.folder}/{name}"):
-                launches.setdefault(name.partition(".")[0], []).append(os.path.join(self._folder, name))
+                launches.setdefault(name.partition(".")[0], []).append(name)
         return launches
 
-    def _there(self, path: str) -> str:
-        """Return a path at which the file can be read now."""
-        if self._copies is not None:
-            self._copies.make(path)
-        return path
-
-    def _add(self, path: str, skip: int) -> int:
+    def _add(self, name: str, skip: int) -> int:
         """Add the new lines of a file, behind its first `skip` bytes; return how much there is to skip in the next one."""
         assert self.newest is not None
-        try:
-            with open(self._there(path), "rb") as file:
+        with self._opened(name) as (file, size):
+            if size:
                 status = os.fstat(file.fileno())
                 key = (status.st_dev, status.st_ino)
-                begin = self._read.get(key, min(skip, status.st_size))
-                if begin < status.st_size:
-                    file.seek(begin)
-                    data = file.read()
-                    whole = data.rfind(b"\n") + 1
-                    self._read[key] = begin + whole
-                    for line in data[:whole].splitlines():
-                        if (event := _event(line)) is not None:
-                            self.newest.add(event)
-                return max(0, skip - status.st_size)
-        except OSError:  # put aside or removed just now
-            return skip
+                begin = self._read.get(key, min(skip, size))
+                file.seek(begin)
+                data = file.read(max(0, size - begin))
+                whole = data.rfind(b"\n") + 1
+                self._read[key] = begin + whole
+                for line in data[:whole].splitlines():
+                    if (event := read_event(line)) is not None:
+                        self.newest.add(event)
+            return max(0, skip - size)
 
 
 class _Copies:
@@ -357,11 +397,12 @@ class _Copies:
             self._listed = time.monotonic()
         return self._names
 
-    def make(self, path: str) -> None:
+    def make(self, name: str) -> None:
         """Copy a file, if there is no copy of it. One that is gone is left out."""
+        path = os.path.join(self.folder, EVENTS.folder, name)
         if os.path.exists(path):
             return
-        data = self._store.read(f"{EVENTS.folder}/{os.path.basename(path)}")
+        data = self._store.read(f"{EVENTS.folder}/{name}")
         if data is not None:
             with open(path, "wb") as file:
                 file.write(data)
@@ -379,31 +420,3 @@ def as_figures(own: dict[str, Any]) -> OperatorFigures:
     records_in, records_out, errors = (int(own.get(name, 0)) for name in ("records_in", "records_out", "errors"))
     seconds = float(own.get("seconds", 0.0))
     return OperatorFigures(records_in, records_out, errors=errors, counters=counters, seconds=seconds)
-
-
-def _event(line: bytes) -> dict[str, Any] | None:
-    try:
-        event = json.loads(line)
-    except ValueError:  # damaged, or the half line that a launch left when it was killed
-        return None
-    return event if isinstance(event, dict) and event.get("v") == 1 else None
-
-
-def _first(path: str) -> dict[str, Any] | None:
-    try:
-        with open(path, "rb") as file:
-            return _event(file.readline())
-    except OSError:
-        return None
-
-
-def _last(path: str) -> dict[str, Any] | None:
-    """Return the event that ended a launch; None if the launch did not write one."""
-    try:
-        with open(path, "rb") as file:
-            file.seek(max(0, os.path.getsize(path) - 65536))
-            lines = file.read().splitlines()
-    except OSError:
-        return None
-    events = [event for line in lines[-5:] if (event := _event(line)) is not None]
-    return next((event for event in reversed(events) if event.get("event") == "run_ended"), None)

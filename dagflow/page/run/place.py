@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from contextlib import suppress
 
 import attrs
 
@@ -12,8 +12,8 @@ from dagflow.ledger.errors import LedgerCut, LedgerMissing, NoSuchDataset
 from dagflow.lineage.errors import RunFolderMissing
 from dagflow.lineage.history import run_folder_of
 from dagflow.page.errors import NoRun
-from dagflow.runtime.run_folder.layout import DECISION, EVENTS, LAUNCH, OWNER, PLAN
-from dagflow.storage import OWN_FOLDER, absolute, base_name, explained, file_system, join, open_store
+from dagflow.runtime.run_folder.layout import DECISION, EVENTS, LAUNCH, PLAN
+from dagflow.storage import OWN_FOLDER, absolute, base_name, explained, file_system, inside, join
 
 
 @attrs.frozen
@@ -39,12 +39,12 @@ def find_run(place: str) -> RunPlace:
 def _find(folder: str) -> RunPlace:
     if _is_run_folder(folder):
         return RunPlace(folder, folder, (folder[: -len(OWN_FOLDER) - 1],) if base_name(folder) == OWN_FOLDER else ())
-    inner = join(folder, OWN_FOLDER)
+    inner = inside(folder, OWN_FOLDER)
     if _is_run_folder(inner):
         return RunPlace(folder, inner, (folder,))
-    owner = open_store(inner, durable=False).read(OWNER.form) if file_system(folder).exists(inner) else None
-    if owner is not None and _is_run_folder(os.fsdecode(owner)):
-        return RunPlace(folder, os.fsdecode(owner), (folder,))
+    with suppress(RunFolderMissing):
+        if file_system(folder).exists(inner) and _is_run_folder(owner := run_folder_of(folder)):
+            return RunPlace(folder, owner, (folder,))
     try:
         dataset = find_dataset(folder)
     except NoSuchDataset as error:

@@ -14,9 +14,10 @@ from typing import Any
 from dagflow.errors import DagflowError
 from dagflow.ledger import Ledger
 from dagflow.ledger.events import DataFile
+from dagflow.lineage.history import Item
 from dagflow.lineage.trace import ApplicationLocator, Trace, trace
 from dagflow.page.run.inputs import item_range
-from dagflow.storage import BinaryReader, explained, file_system, inside, is_local
+from dagflow.storage import BinaryReader, explained, file_system, inside, is_local, may_follow
 
 MAX_ROWS = 20
 MAX_FILES = 10
@@ -141,20 +142,21 @@ def _alike(origin: Trace, text: str) -> dict[str, Any] | None:
         return None
     places: list[tuple[str, int]] = []
     for item in origin.items:
-        if item.path is None or item.start is None or item.stop is None or item.stop - item.start > MAX_READ:
+        if (part := _range(origin, item)) is None or part[2] - part[1] > MAX_READ:
             return None
+        path, start, stop = part
         try:
-            with explained(item.path, "looking for a line"), file_system(item.path).open(item.path) as file:
-                file.seek(item.start)
-                data = file.read(item.stop - item.start + len(wanted) + 2)  # a range's last line may end behind it
+            with explained(path, "looking for a line"), file_system(path).open(path) as file:
+                file.seek(start)
+                data = file.read(stop - start + len(wanted) + 2)  # a range's last line may end behind it
         except (DagflowError, OSError):
-            return {"path": item.path, "gone": True}
+            return {"path": path, "gone": True}
         at = data.find(wanted)
         while at >= 0 and len(places) < 2:
-            begins = (at == 0 and item.start == 0) or data[at - 1 : at] == b"\n"
+            begins = (at == 0 and start == 0) or data[at - 1 : at] == b"\n"
             ends = data[at + len(wanted) : at + len(wanted) + 1] in (b"", b"\n", b"\r")
             if begins and ends:
-                places.append((item.path, item.start + at))
+                places.append((path, start + at))
             at = data.find(wanted, at + 1)
     if len(set(places)) != 1:
         return None
@@ -168,28 +170,37 @@ def _only_line(origin: Trace) -> dict[str, Any] | None:
     if len(origin.items) != 1 or origin.several is not None:
         return None
     (item,) = origin.items
-    path = item.path
-    if path is None or item.start is None or item.stop is None or not path.endswith(TEXTS):
+    part = _range(origin, item)
+    if part is None or not part[0].endswith(TEXTS):
         return None
-    begin = max(0, item.start - 1)
+    path, start, stop = part
+    begin = max(0, start - 1)
     try:
         with explained(path, "looking for a line"), file_system(path).open(path) as file:
             file.seek(begin)
-            data = file.read(min(item.stop - begin, MAX_LINE) + MAX_LINE)  # a range's last line may end behind it
+            data = file.read(min(stop - begin, MAX_LINE) + MAX_LINE)  # a range's last line may end behind it
     except (DagflowError, OSError):
         return None
-    if item.start > 0:  # what stands before the first line end belongs to the range before
+    if start > 0:  # what stands before the first line end belongs to the range before
         at = data.find(b"\n") + 1
         if not at:
             return None
         begin, data = begin + at, data[at:]
     line, end, _ = data.partition(b"\n")
     after = begin + len(line) + len(end)
-    if begin >= item.stop or after < item.stop or not (end or len(data) < MAX_LINE):
+    if begin >= stop or after < stop or not (end or len(data) < MAX_LINE):
         return None
     text = line.removesuffix(b"\r").decode("utf-8", "backslashreplace")
     how = "the only line that this task read"
     return {"path": path, "position": begin, "length": len(line), "line": None, "text": _short(text), "how": how}
+
+
+def _range(origin: Trace, item: Item) -> tuple[str, int, int] | None:
+    """Return the file, start and stop of a work item; None where it has none, or its file is on a host that only it names."""
+    path, start, stop = item.path, item.start, item.stop
+    if path is None or start is None or stop is None or not 0 <= start <= stop < 1 << 63:
+        return None
+    return (path, start, stop) if may_follow(origin.dataset, path) else None
 
 
 def row_texts(dataset: str, file: DataFile, rows: Sequence[int]) -> dict[int, str] | DagflowError:

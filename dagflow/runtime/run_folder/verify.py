@@ -90,7 +90,9 @@ class _Verifying:
             self._read(self._mark, window)
         for kind, windows in (("plan", planned), ("decision", decided)):
             for window, after in _gaps(windows):
-                self._tell(RecordMissing(store.url, record_name(kind, window), f"{record_name(kind, after)} builds on it"))
+                others = f", and {after - window - 1:,} after it are missing too" if after - window > 1 else ""
+                builds = f"{record_name(kind, after)} builds on it{others}"
+                self._tell(RecordMissing(store.url, record_name(kind, window), builds))
         self._read(progress_of, log, counts=False)
         for name in stored(store, _SINGLE):
             self._read(read_sealed, store, name)
@@ -151,6 +153,5 @@ def _segment(store: Store, name: str) -> Any:
 
 
 def _gaps(windows: list[int]) -> Iterator[tuple[int, int]]:
-    """Return the windows that are missing between others, each with the next existing one. The oldest are removed in time."""
-    for before, after in itertools.pairwise(windows):
-        yield from ((window, after) for window in range(before + 1, after))
+    """Yield the first window of each gap with the next existing one. The oldest are removed in time."""
+    return ((before + 1, after) for before, after in itertools.pairwise(windows) if after - before > 1)

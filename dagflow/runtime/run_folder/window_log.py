@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 
 import attrs
 
+from dagflow.model.types.declared import fields_of
 from dagflow.model.types.forms import ADDED
 from dagflow.model.types.plain_data import decode, dumps, dumps_in_pieces, encode, loads
 from dagflow.runtime.garbage import few_collections
@@ -363,9 +364,13 @@ class WindowLog:
 def _decoded(found: SealedRecord, cls: type[Record], folder: str) -> Record:
     try:
         record: Record = decode(loads(found.body), cls)
-        return record
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RecordDamaged(folder, found.name, str(error)) from error
+    checks = fields_of(cls)  # type: ignore[arg-type]  # mypy takes classes for unhashable here
+    wrong = [name for name, check in checks.items() if not check(getattr(record, name))]
+    if wrong:
+        raise RecordDamaged(folder, found.name, f"{', '.join(wrong)} cannot hold what it says")
+    return record
 
 
 def _report_in(found: SealedRecord | None, folder: str) -> TaskReport | None:
@@ -373,6 +378,9 @@ def _report_in(found: SealedRecord | None, folder: str) -> TaskReport | None:
     if found is None or not found.body.startswith(b"{"):
         return None
     if CLAIM.match(found.name):
-        data = loads(found.body).get("report")
-        return None if data is None else decode(data, TaskReport)
+        try:
+            data = loads(found.body).get("report")
+            return None if data is None else decode(data, TaskReport)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise RecordDamaged(folder, found.name, str(error)) from error
     return _decoded(found, TaskReport, folder)

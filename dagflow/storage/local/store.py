@@ -15,6 +15,8 @@ from dagflow.storage.confined import inside
 from dagflow.storage.errors import StoreRefused
 from dagflow.storage.explain import explained
 from dagflow.storage.local.files import sync_descriptor, sync_folder
+from dagflow.storage.records.bounded import max_bytes, read_regular
+from dagflow.storage.records.errors import RecordDamaged, check_size
 from dagflow.storage.store import check_name
 from dagflow.storage.urls import local_path
 
@@ -24,6 +26,7 @@ _NO_RENAME = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTS
 _REMEMBERED = 10_000
 _ATTEMPTS = 40
 _PAUSE = 0.001  # seconds, for each attempt that failed
+_MAX_PARTS = 8  # of the names that are listed
 
 _Identity = tuple[int, int]
 
@@ -63,6 +66,7 @@ class LocalStore:
         """See `Store.create`. Costs about 0.05 ms, and two syncs of the disk when durable."""
         path = self._path(name)
         folder = os.path.dirname(path)
+        check_size(self.folder, name, len(data))
         with explained(path, "publishing a record"):
             won = False if os.path.lexists(path) else self._publish(folder, path, data)
             if not won and os.path.isdir(path):
@@ -80,21 +84,17 @@ class LocalStore:
         path = self._path(name)
         with explained(path, "reading a record"):
             try:
-                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # never waits for a pipe
-            except (FileNotFoundError, NotADirectoryError):
+                data = read_regular(path, max_bytes(name))
+            except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
                 return None
-            try:
-                pieces = []
-                while piece := os.read(descriptor, 1 << 20):
-                    pieces.append(piece)
-            except IsADirectoryError:
-                return None
-            finally:
-                os.close(descriptor)
+            except OSError as error:
+                if error.errno in (errno.ESPIPE, errno.EFBIG):  # no launch leaves such a file
+                    raise RecordDamaged(self.folder, name, str(error.strerror)) from error
+                raise
             if self.durable:
                 with suppress(FileNotFoundError):
                     self._settle(os.path.dirname(path))
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return data
 
     def names(self, prefix: str = "") -> list[str]:
         """See `Store.names`: reads only the folders that the prefix leaves open."""
@@ -213,10 +213,12 @@ class LocalStore:
                 for entry in entries:
                     if entry.name[0] == ".":
                         continue
-                    if entry.is_dir():
-                        yield from self._walk(start + entry.name)
-                    else:
+                    if not entry.is_dir():
                         yield start + entry.name
+                    elif entry.is_symlink():  # it may lead round in circles; what it leads to is listed elsewhere
+                        inside(self.folder, start + entry.name)
+                    elif start.count("/") < _MAX_PARTS:
+                        yield from self._walk(start + entry.name)
         except (FileNotFoundError, NotADirectoryError):
             return
 

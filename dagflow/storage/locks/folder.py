@@ -21,6 +21,7 @@ from dagflow.storage.explain import explained
 from dagflow.storage.locks.holder import Holder
 from dagflow.storage.locks.numbers import LEASE, NumberedLock, in_use, newest_holder
 from dagflow.storage.open import open_store
+from dagflow.storage.records.bounded import max_bytes, read_regular
 from dagflow.storage.urls import local_path
 
 _FILE = ".lock"
@@ -191,8 +192,8 @@ def lock_holder(folder: str) -> Holder | None:
     """Return the process that has noted itself as the holder of a run folder, which may be dead; None for none. Locks nothing."""
     plain = local_path(folder)
     if plain is not None:
-        with suppress(OSError), open(os.path.join(plain, _FILE), "rb") as file:
-            if (holder := Holder.from_bytes(file.read(65536))) is not None:
+        with suppress(OSError):
+            if (holder := Holder.from_bytes(read_regular(os.path.join(plain, _FILE), max_bytes(_FILE)))) is not None:
                 return holder
     return newest_holder(open_store(folder, durable=False))
 

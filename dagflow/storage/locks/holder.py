@@ -11,6 +11,8 @@ from functools import lru_cache
 
 import attrs
 
+from dagflow.bounded_json import parse
+
 
 @attrs.frozen
 class Holder:
@@ -68,8 +70,8 @@ class Holder:
     @classmethod
     def from_bytes(cls, data: bytes) -> Holder | None:
         """Return the reverse; None for anything else (an empty or half-written file, a newer version's)."""
-        with suppress(ValueError, TypeError, KeyError, AttributeError):
-            fields = json.loads(data)
+        with suppress(ValueError, TypeError, KeyError, AttributeError, OverflowError):
+            fields = parse(data)
             text = {name: str(fields.get(name, "")) for name in ("host", "since", "who", "machine", "born", "token")}
             return cls(pid=int(fields["pid"]), lease=float(fields.get("lease", 0.0)), **text)
         return None

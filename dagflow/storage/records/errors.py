@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from dagflow.errors import ConfigError, RunError
 from dagflow.errors.base import error
+from dagflow.storage.records.bounded import max_bytes
 
 
 @error
@@ -21,6 +22,31 @@ class PlanMismatch(ConfigError):
         return (
             f"{self.folder} cannot be continued: {self.reason}\n  help: launch with --fresh to start over, or name another output"
         )
+
+
+@error
+class RecordTooLarge(RunError):
+    """A record would be so large that no reader takes it."""
+
+    folder: str
+    name: str
+    size: int
+    limit: int
+    code: ClassVar[str] = "DF770"
+    example = {"folder": "out/_dagflow", "name": "plan/0000000003", "size": 1_500_000_000, "limit": 1 << 30}
+    is_fatal: ClassVar[bool] = True
+
+    def message(self) -> str:
+        return (
+            f"{self.folder}/{self.name} would have {self.size:,} bytes, and readers refuse more than {self.limit:,}\n"
+            "  help: let windows be smaller (fewer blocks or items in each), or keep less state; nothing was written"
+        )
+
+
+def check_size(folder: str, name: str, size: int) -> None:
+    """Raise RecordTooLarge for a record that would be refused when it is read."""
+    if size > (limit := max_bytes(name)):
+        raise RecordTooLarge(folder, name, size, limit)
 
 
 _OF_ONE_ROUND = ("reports/", "claims/")

@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 
 import attrs
 
+from dagflow.bounded_json import parse
 from dagflow.storage.hashes import ALGORITHM, hash_bytes, new_hash
 from dagflow.storage.records.errors import PlanMismatch, RecordDamaged, RecordMisplaced
 from dagflow.storage.store import Store
@@ -79,12 +80,19 @@ def unseal(stored: bytes, name: str, place: str) -> SealedRecord:
     if stored[-_SEAL:] != b"%s\n" % actual.encode():
         _refuse(stored, actual, name, place)
     head, _, rest = content.partition(b"\n")
-    fields = json.loads(head)
-    if fields["format"] != FORMAT:
-        raise _other_version(place, fields["format"])
-    if fields["record"] != name:
-        raise RecordMisplaced(place, name, f"it is {fields['record']}")
-    return SealedRecord(name, rest[:-1], fields.get("builds_on", {}), actual)
+    try:
+        fields = parse(head)
+        form, record, builds_on = fields["format"], fields["record"], fields.get("builds_on", {})
+        is_head = isinstance(builds_on, dict) and all(map(_is_text, builds_on.values()))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        is_head = False
+    if not is_head:  # it is sealed, and nothing that dagflow has sealed
+        raise RecordDamaged(place, name, "its first line is not the head of a record")
+    if form != FORMAT:
+        raise _other_version(place, form)
+    if record != name:
+        raise RecordMisplaced(place, name, f"it is {record}")
+    return SealedRecord(name, rest[:-1], builds_on, actual)
 
 
 def read_sealed(store: Store, name: str) -> SealedRecord | None:
@@ -93,10 +101,14 @@ def read_sealed(store: Store, name: str) -> SealedRecord | None:
     return None if stored is None else unseal(stored, name, store.url)
 
 
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
 def _refuse(stored: bytes, actual: str, name: str, place: str) -> NoReturn:
     try:
-        fields = json.loads(stored.partition(b"\n")[0])
-    except (ValueError, RecursionError):
+        fields = parse(stored.partition(b"\n")[0])
+    except ValueError:
         fields = None
     if (
         isinstance(fields, dict)

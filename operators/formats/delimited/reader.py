@@ -71,6 +71,7 @@ class CsvReader(LinesReader):
         self._inner.piece_bytes = min(max(PIECE_BYTES, len(names) * BYTES_A_COLUMN), 2 * PIECE_BYTES)
         types = {name: negotiator.type_of(name) or pa.string() for name in names}
         negotiator.set_table_schema(pa.schema(list(types.items())))
+        self._claiming.columns = sum(map(negotiator.is_projected, names))
         texts = negotiator.parsed.union(name for name, kind in types.items() if not is_direct(kind))
         return RowParser(
             self._text,

@@ -22,6 +22,7 @@ from operators.readers.reading.claiming import Claiming
 RAW_BYTES = 4_000
 PIECE_BYTES = 4 * MiB
 """For fast parsers: each call of one of pyarrow's starts a thread, and pieces of 1 MiB took a quarter more processor time."""
+CLAIMING = "lines.claiming"
 ODD_BYTES = MiB // 2
 """The size of the parts into which text is cut that a fast parser refuses: an odd row makes only those around it slow."""
 
@@ -76,7 +77,8 @@ class LinesReader(ManagedReader[FileSchemaNegotiator]):
         self._negotiator = negotiator
         self._lines_read = 0
         self._numbers: LineNumbers | None = None
-        self._claiming = Claiming(negotiator.context.clock, in_batches=True)
+        claiming = Claiming(negotiator.context.clock, in_batches=True)
+        self._claiming: Claiming = negotiator.left_behind.setdefault(CLAIMING, claiming)  # what it has learned holds for the file
         self._claiming.begin()
         self._claiming.track(_Claims(negotiator))
         self._parts: Iterator[Piece] = iter(())
@@ -111,6 +113,9 @@ class LinesReader(ManagedReader[FileSchemaNegotiator]):
 
     def _load_part(self) -> bool:
         """Load the part of the current piece that is claimed next. Return False without one."""
+        loader = self._negotiator.loader
+        if loader is not None and loader.schema is not None:
+            self._claiming.columns = len(loader.schema)
         mine = next(self._parts, None)
         if mine is not None and len(mine):
             if self._negotiator.split.start == 0:

@@ -253,6 +253,34 @@ def test_no_more_is_claimed_than_what_is_little_work_if_it_is_as_quick_as_what_w
     assert max(claimed_of(1e-5, in_batches=True)) == 1428  # a batch costs as much as many rows
 
 
+def wide_claims(columns: int, claim: float, row: float, rows: int = 2000) -> list[int]:
+    """The rows that are claimed at a time of pieces of 300 rows; a claim takes so many seconds, and so many for each row."""
+    clock = FakeClock()
+    claiming = Claiming(clock, in_batches=True, columns=columns)
+    claiming.begin()
+    claiming.track(OffsetRangeTracker(0, rows))
+    found: list[int] = []
+    for start in range(0, rows, 300):
+        for part in claiming.parts(Piece.of_slices(b"x" * (stop := min(300, rows - start)), range(stop + 1), position=start)):
+            found.append(len(part))
+            clock.sleep(claim + len(part) * row)
+    return found
+
+
+@pytest.mark.parametrize("slow", [1, 10, 100])
+@pytest.mark.parametrize("columns", [1000, 2000, 5000])
+def test_rows_of_very_many_columns_are_claimed_by_the_piece(columns: int, slow: int) -> None:
+    """Each batch costs 0.1 ms for each column: fewer rows would take as long. The machine may be slower, too."""
+    claims = wide_claims(columns, columns * 1e-4 * slow, columns * 1e-6 * slow)
+    assert len(claims) <= 7 + 3  # pieces, and what is learned
+    assert claims[-6:] == [300, 300, 300, 300, 300, 200] or claims[-5:] == [300, 300, 300, 300, 200]
+
+
+def test_slow_rows_of_very_many_columns_are_claimed_few_at_a_time() -> None:
+    assert wide_claims(1000, 0.0001, 1.0) == [62, 15, *[1] * (2000 - 77)]
+    assert max(wide_claims(20, 0.1, 0.01)) <= 5  # few columns do not cost that: the rows may
+
+
 def test_slow_records_behind_quick_ones_are_not_claimed_with_them(tmp_path: Path) -> None:
     """They are in one piece. No other task could take them over otherwise."""
     claimed: list[int] = []

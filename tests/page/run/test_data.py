@@ -125,7 +125,7 @@ def test_the_only_line_of_a_task_is_the_line_of_its_rows(logs: Path, tmp_path: P
 def test_a_range_has_the_lines_that_begin_in_it(tmp_path: Path, start: int, stop: int, line: tuple[int, str] | None) -> None:
     (tmp_path / "a.txt").write_text("one\ntwo\ntre")
     item = SimpleNamespace(path=str(tmp_path / "a.txt"), start=start, stop=stop)
-    source = _only_line(SimpleNamespace(items=(item,), several=None))  # type: ignore[arg-type]
+    source = _only_line(SimpleNamespace(dataset=str(tmp_path), items=(item,), several=None))  # type: ignore[arg-type]
     assert line == (None if source is None else (source["position"], source["text"]))
 
 

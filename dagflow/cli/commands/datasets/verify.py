@@ -20,7 +20,7 @@ from dagflow.ledger.errors import LedgerDamaged, LedgerMissing, ObjectDamaged, O
 from dagflow.ledger.reader import LedgerReader
 from dagflow.render.datasets.verify import Checked, verify_json, verify_text
 from dagflow.render.errors import error_text
-from dagflow.storage import is_same_host
+from dagflow.storage import may_follow
 from dagflow.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def inputs_of(
         path = paths.get(name) if isinstance(paths, dict) else None
         if name in readers:
             continue
-        if not isinstance(path, str) or not is_same_host(ledger.place, path):  # on another host only if the user names it
+        if not isinstance(path, str) or not may_follow(ledger.place, path):  # on another host only if the user names it
             missing[name] = path if isinstance(path, str) else ""
             continue
         try:

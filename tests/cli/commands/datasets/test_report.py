@@ -136,3 +136,10 @@ def test_ui_prints_its_address_and_ends_with_a_signal(tmp_path: Path, number: si
         process.send_signal(number)
         assert process.wait(20) == 0
         assert process.stderr.read() == ""
+
+
+@pytest.mark.parametrize("token", ["", "short", "with blanks in its middle", "größer-als-sechzehn"])
+def test_a_token_that_is_easily_guessed_or_typed_wrong(dagflow: Dagflow, token: str) -> None:
+    answer = dagflow("ui", "out", "--token", token)
+    assert answer.code == 2
+    assert "at least 16 printable ASCII characters" in answer.err
