@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
+from dagflow.scan.schema import time_formats
 from dagflow.scan.schema.table import Column
 
 pc: Any = pyarrow.compute  # its functions are made at run time
@@ -127,9 +128,8 @@ def _parsed(text: pa.Array, target: pa.DataType, format: str | None) -> pa.Array
     if types.is_boolean(target):
         return _truth(text)
     if format is not None and types.is_temporal(target):
-        unit = target.unit if types.is_timestamp(target) else "us"
-        stamps = pc.strptime(text, format=format, unit=unit)
-        return pc.cast(stamps, target) if not types.is_timestamp(target) or target.tz is None else stamps.cast(target)
+        stamps = time_formats.parsed(text, format, target)
+        return pc.cast(stamps, target) if types.is_time(target) else _of_timestamps(stamps, target)
     if types.is_nested(target):
         raise ValueError("parsed one by one")
     if types.is_time(target):

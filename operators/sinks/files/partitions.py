@@ -19,8 +19,8 @@ def folders(batch: pa.RecordBatch, columns: Sequence[str], operator: str) -> Ite
     """Yield the folders of a batch in the order of their first rows, and the rows of each, without the columns that name it.
 
     The order of the rows stays. A part is a copy, unless it is the whole batch, so no part keeps the whole batch in memory.
-    Raises PartitionColumnRefused for columns that are unknown, or whose type cannot name a folder; ValueNotWritable for dates that
-    text does not hold.
+    Raises PartitionColumnRefused for columns that are unknown, or whose type cannot name a folder; ValueNotWritable for dates
+    that text does not hold.
 
     >>> import pyarrow as pa
     >>> batch = pa.record_batch({"country": ["se", "no", "se"], "n": [1, 2, 3]})
