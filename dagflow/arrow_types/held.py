@@ -102,6 +102,47 @@ def why_not_held(column: Any, form: Form) -> str:
     return next(_reasons(column.filter(wrong).slice(0, 1), form), f"a value that {form} does not hold")
 
 
+def without_hidden(column: Any) -> tuple[Any, dict[int, str]]:
+    """Return a column with null in place of the values that no Python object holds, and these as text, by row.
+
+    >>> column, hidden = without_hidden(pa.array([0, 17 * 10**14]).cast(pa.timestamp("s")))
+    >>> column.null_count, hidden
+    (1, {1: '1700000000000000 (timestamp[s])'})
+    """
+    import pyarrow.compute as pc
+
+    wrong = not_held(column, "Python")
+    if wrong is None:
+        return column, {}
+    hidden = {row: _as_text(column.slice(row, 1)) for row in pc.indices_nonzero(wrong).to_pylist()}
+    return column.take(pc.if_else(wrong, None, pa.array(range(len(column)), pa.int64()))), hidden
+
+
+def objects(column: Any) -> list[Any]:
+    """Return the values of a column as Python objects, to be shown: text for those that no object holds."""
+    column, hidden = without_hidden(column)
+    values: list[Any] = column.to_pylist()
+    for row, text in hidden.items():
+        values[row] = text
+    return values
+
+
+def rows(table: Any) -> list[dict[str, Any]]:
+    """Return the rows of a table or batch, to be shown, as `objects` has them."""
+    columns = [objects(column) for column in table.columns]
+    return (
+        [dict(zip(table.schema.names, row, strict=True)) for row in zip(*columns, strict=True)] if columns else [{}] * len(table)
+    )
+
+
+def _as_text(value: Any) -> str:
+    """Return the text of a column of one value that no Python object holds."""
+    value = value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value
+    if t.is_nested(value.type) or t.is_dictionary(value.type) or isinstance(value.type, pa.BaseExtensionType):
+        return " ".join(value.to_string().split())
+    return f"{_integers(value)[0]} ({value.type})"
+
+
 def _reasons(column: Any, form: Form) -> Iterator[str]:
     """Yield the reasons for which a form does not hold a column, part by part."""
     kind: Any = column.type

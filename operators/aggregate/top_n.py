@@ -19,7 +19,18 @@ from dagflow import InputPort, MapState, Operator, OutputPort, WindowState
 from dagflow.arrow_types import type_named, type_text
 from dagflow.config import integer_from, one_of
 from operators.aggregate.aggregate import MAX_PARTIAL_GROUPS, ROWS_OF_A_BATCH, OutputMode, output_mode_problems
-from operators.aggregate.fields import a_field, a_key, check_keys, check_values, getter, names_of, needed_of, no_key, one_nan
+from operators.aggregate.fields import (
+    a_field,
+    a_key,
+    check_keys,
+    check_objects,
+    check_values,
+    getter,
+    names_of,
+    needed_of,
+    no_key,
+    one_nan,
+)
 from operators.aggregate.groups.totals import as_plain, entry_of, from_plain, key_of
 from operators.conditions import no_function
 from operators.problems import all_problems
@@ -93,6 +104,7 @@ class PartialTopN(Operator, Generic[T]):
         """Take a batch in."""
         check_keys(batch, self.by)
         check_values(batch.schema, self.of, "sort")
+        check_objects(batch, tuple(batch.schema.names))
         self.batches.append(batch)
         rows, size = self.waiting = self.waiting[0] + batch.num_rows, self.waiting[1] + batch.nbytes
         if rows > max(MAX_WAITING_ROWS, self.top_size[0]) or size > max(MAX_WAITING_BYTES, self.top_size[1]):

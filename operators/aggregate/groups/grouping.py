@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from operators.aggregate.fields import check_keys, check_values, getter, names_of, one_nan
+from operators.aggregate.fields import check_keys, check_objects, check_values, getter, names_of, one_nan
 from operators.aggregate.groups.columns import COUNT, KEY, VALUE, ColumnGroups, grouped, is_plain
 
 Groups = dict[Any, list[Any]]
@@ -106,6 +106,7 @@ class Grouping:
         check_keys(batch, self.by)
         if self.merge is not None:
             check_values(batch.schema, self.of, self.merge.arrow)
+        check_objects(batch, self.by, None if self.merge is None else self.of)
         named = {f"k{number}": batch.column(name) for number, name in enumerate(names_of(self.by))}
         if self.merge is not None:
             named[VALUE] = batch.column(names_of(self.of)[0])
