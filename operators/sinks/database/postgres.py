@@ -161,10 +161,12 @@ class Postgres(SqlDialect):
 
     def _microseconds(self, name: str, column: Any, kind: pa.DataType, operator: str) -> Any:
         try:
-            return column if column.type.unit != "ns" else column.cast(kind)
+            finer = column.cast(kind) if column.type.unit == "ns" or t.is_duration(kind) else column
+            return finer if column.type.unit == "ns" else column
         except pa.ArrowInvalid as error:
-            help_ = "PostgreSQL has microseconds: round the column before it comes here"
-            raise _not_writable(operator, name, "nanoseconds", help_) from error
+            help_ = "PostgreSQL has 64 bits of microseconds: round or correct the column before it comes here"
+            value = "nanoseconds" if column.type.unit == "ns" else "a duration that is out of range"
+            raise _not_writable(operator, name, value, help_) from error
 
     def _without_nul(self, name: str, texts: Any, operator: str) -> Any:
         if self.nul_replacement is None:

@@ -30,7 +30,7 @@ class Value:
 
     `traits`: `years` (outside of 1 to 9999), `day` (a time of day outside of a day), `nan`, `infinite`, `nul` (in text), `fine`
     (below microseconds), `seconds`, `milliseconds` (more than finer units can count), `unsigned` (beyond 63 bits), `end` (of
-    the year 9999).
+    the year 9999), `long` (a duration that 64 bits of microseconds do not count).
     """
 
     name: str
@@ -122,7 +122,7 @@ def _times() -> Iterator[Value]:
     for unit in NS:
         kind = pa.duration(unit)
         for name, number in (("none", 0), ("negative", -1), ("least", SMALLEST), ("greatest", LARGEST)):
-            traits = ["fine"] * (unit == "ns" and number % 1000 != 0) + ["extreme"] * (abs(number) > 2**62)
+            traits = ["fine"] * (unit == "ns" and number % 1000 != 0) + ["long"] * (unit in ("s", "ms") and abs(number) > 2**62)
             yield Value(f"{kind}, {name}", _raw(number, kind), frozenset(traits))
 
 
@@ -137,8 +137,8 @@ def _nested() -> Iterator[Value]:
         yield Value(f"map to a time, {name}", pa.MapArray.from_arrays([0, 1], pa.array(["k"]), at), frozenset(traits))
     yield Value("struct of null", pa.array([{"at": None}], pa.struct({"at": stamp})))
     reals = pa.struct({"r": pa.float64(), "s": pa.string()})
-    yield Value("struct of a real", pa.array([{"r": -0.0, "s": '"'}], reals))
-    yield Value("struct of NaN", pa.array([{"r": float("nan"), "s": ""}], reals), frozenset(["nan"]))
+    yield Value("struct of a real", pa.array([{"r": 0.1, "s": '"'}], reals))
+    yield Value("struct of NaN", pa.array([{"r": float("nan"), "s": ""}], reals), frozenset(["nan", "nested nan"]))
     yield Value("struct of NUL", pa.array([{"r": 1.0, "s": "\0"}], reals), frozenset(["nul"]))
 
 

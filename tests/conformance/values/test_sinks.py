@@ -256,7 +256,7 @@ TRIPS: dict[str, Trip] = {
     "ParquetWriter": Trip(through_parquet, ["seconds"]),
     "RecordWriter": Trip(through_records, (), is_no_text),
     "SqlWriter": Trip(through_sqlite, (*TEXT, "nan", "unsigned"), zeros_have_signs=False),
-    "PostgresWriter": Trip(through_postgres, (*TEXT, "fine", "nul")),
+    "PostgresWriter": Trip(through_postgres, (*TEXT, "fine", "nul", "long", "nested nan")),
     "DeltaWriter": Trip(through_delta, (*TEXT, "fine"), is_clock, omits=["end"]),
     "IcebergWriter": Trip(through_iceberg, (*TEXT, "fine"), is_duration),
     "KafkaWriter": Trip(through_kafka, JSON, is_binary),
