@@ -29,9 +29,10 @@ from dagflow.runtime.exchange.dataframes import transforms_of
 from dagflow.runtime.garbage import few_collections
 from dagflow.runtime.run_folder.reports import OperatorFigures
 from dagflow.runtime.run_folder.window_log import WindowPlan
+from dagflow.runtime.stage.blame import shown_records
 from dagflow.runtime.stage.failure import Abort
 from dagflow.runtime.stage.node import operator_at_work
-from dagflow.runtime.stage.outlet import Step, records_of
+from dagflow.runtime.stage.outlet import Step
 from dagflow.runtime.stage.program import RunOptions, TaskSpec
 from dagflow.runtime.task.compile import loaded, pickled, stage_program
 from dagflow.runtime.task.flow import Flow
@@ -349,7 +350,7 @@ class _Sampling:
     def steps(self, chunk: list[Any] | pa.RecordBatch) -> Iterator[Step]:
         """Take the records of the port. See `StreamEnd.steps`."""
         room = self._n - len(self.records)
-        rows = chunk[:room] if isinstance(chunk, list) else records_of(chunk.slice(0, room), self._type)
+        rows = chunk[:room] if isinstance(chunk, list) else shown_records(chunk.slice(0, room), self._type)
         path, position = (None, None) if self._head is None else self._head.place
         for row in rows:
             self.records.append(PeekedRecord(record=row, window=self._window, path=path, position=position))

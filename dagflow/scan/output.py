@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from dagflow.arrow_types import type_text, wider
+from dagflow.arrow_types.held import objects
 from dagflow.scan.bad_rows import SHOWN_CHARACTERS, BadRow, RowOrigin
 from dagflow.scan.errors import ColumnExtra, ColumnTwice, KeyMisfit
 from dagflow.scan.readers.loader import Harvest, rows_without_columns
@@ -156,7 +157,7 @@ class Output:
         for row, (column, reason, values) in sorted(problems.bad.items()):
             is_kept[row] = False
             origin = loaded.origin(row) if loaded.origin is not None else RowOrigin()
-            value = values[row].as_py() if values is not None else None
+            value = objects(values.slice(row, 1))[0] if values is not None else None
             text = reason if value is None else f"{_shorten(value)} {reason}{self._extra_field(column, value)}"
             raw = origin.raw or ("" if value is None else text_of(value))
             self.report(BadRow(facts.path, origin.position, origin.line, column, text, raw[:SHOWN_CHARACTERS]))
@@ -269,14 +270,14 @@ class _Problems:
     def rescue_values(self, column: str, values: pa.Array, bad: pa.Array) -> None:
         """Record values that do not have the type of their column."""
         for row in pc.indices_nonzero(bad).to_pylist():
-            self._values.setdefault(row, {})[column] = values[row].as_py()
+            self._values.setdefault(row, {})[column] = objects(values.slice(row, 1))[0]
 
     def rescue(self, batch: pa.RecordBatch, columns: list[str]) -> None:
         """Record the values of unknown columns."""
         for name in columns:
             values = batch.column(name)
             for row in pc.indices_nonzero(pc.is_valid(values)).to_pylist():
-                self._values.setdefault(row, {})[name] = values[row].as_py()
+                self._values.setdefault(row, {})[name] = objects(values.slice(row, 1))[0]
 
     def rescued(self) -> pa.Array:
         """Return the column `_rescued`."""

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from operator import add
+import decimal
 from typing import Any, Generic
 
 import attrs
 
 from dagflow import OutputPort
 from operators.aggregate.aggregate import AggregateOfValues, K, KeyValue, T, V
-from operators.aggregate.groups.grouping import Grouping, Merge
+from operators.aggregate.groups.grouping import SUM, Grouping
+
+DIGITS = decimal.Context(prec=38)
+"""The digits of decimals in columns. Python's own context would round to 28."""
 
 
 @attrs.define
 class Average(AggregateOfValues[T, K, V], Generic[T, K, V]):
     """Average values of the records of each key, or of all records.
+
+    An average of decimals is rounded to 38 digits, half to even, from an exact sum.
 
     Args:
         of: the values: a function of the record, or the name of a column. None is skipped. Without other values, the result is
@@ -32,8 +37,10 @@ class Average(AggregateOfValues[T, K, V], Generic[T, K, V]):
 
     def grouping(self) -> Grouping:
         """Return groups by key, with the sum of its values."""
-        return Grouping(self.by, self.of, Merge(add, "sum"))
+        return Grouping(self.by, self.of, SUM)
 
     def result(self, value: Any, count: int) -> Any:
         """Return the sum divided by the number of values; None without values."""
-        return value / count if count else None
+        if not count:
+            return None
+        return DIGITS.divide(value, count) if isinstance(value, decimal.Decimal) else value / count

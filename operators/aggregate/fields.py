@@ -15,6 +15,7 @@ import attrs
 import pyarrow as pa
 
 from dagflow import InputPort
+from dagflow.arrow_types.held import why_not_held
 from dagflow.errors import ColumnNotThere
 from operators.aggregate.errors import KeyColumnRefused, ValueColumnRefused
 
@@ -97,6 +98,14 @@ def check_keys(batch: pa.RecordBatch, by: object) -> None:
     for name in names_of(by):
         if pa.types.is_nested(kind := batch.column(name).type):
             raise KeyColumnRefused(column=name, type=str(kind))
+
+
+def check_objects(batch: pa.RecordBatch, *what: object) -> None:
+    """Raise OverflowError for a value of a key or a column that no Python object holds: at the end of a window it is too late."""
+    for name in (name for each in what for name in names_of(each)):
+        wrong = why_not_held(batch.column(name), "Python")
+        if wrong:
+            raise OverflowError(f"column {name!r} has {wrong}; no Python object holds it")
 
 
 def has_classes(batch: pa.RecordBatch, by: object, port: InputPort[Any]) -> bool:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from operator import add
 from typing import Generic
 
 import attrs
 
 from operators.aggregate.aggregate import AggregateOfValues, K, T, V
-from operators.aggregate.groups.grouping import Grouping, Merge
+from operators.aggregate.groups.grouping import SUM, Grouping
 
 
 @attrs.define
 class Sum(AggregateOfValues[T, K, V], Generic[T, K, V]):
     """Add up values of the records of each key, or of all records.
 
-    Integers are exact, of any size. The last digits of sums of floats depend on the order in which they are added.
+    Integers are exact, of any size, and so are decimals of up to 400 digits (more are a bad record). The last digits of sums of
+    floats depend on the order in which they are added.
 
     Args:
         of: the values: a function of the record, or the name of a column. None is skipped. Without other values, the result is
@@ -31,4 +31,4 @@ class Sum(AggregateOfValues[T, K, V], Generic[T, K, V]):
 
     def grouping(self) -> Grouping:
         """Return groups by key, with the sum of its values."""
-        return Grouping(self.by, self.of, Merge(add, "sum"))
+        return Grouping(self.by, self.of, SUM)

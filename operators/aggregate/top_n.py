@@ -24,6 +24,7 @@ from operators.aggregate.fields import (
     a_field,
     a_key,
     check_keys,
+    check_objects,
     check_values,
     getter,
     names_of,
@@ -104,6 +105,7 @@ class PartialTopN(Operator, Generic[T]):
         """Take a batch in."""
         check_keys(batch, self.by)
         check_values(batch.schema, self.of, "sort")
+        check_objects(batch, tuple(batch.schema.names))
         self.batches.append(batch)
         rows, size = self.waiting = self.waiting[0] + batch.num_rows, self.waiting[1] + batch.nbytes
         if rows > max(MAX_WAITING_ROWS, self.top_size[0]) or size > max(MAX_WAITING_BYTES, self.top_size[1]):

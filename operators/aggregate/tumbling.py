@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterator
-from operator import add
 from typing import Any, ClassVar, Generic, Literal, get_args
 
 import attrs
@@ -20,7 +19,7 @@ from operators.aggregate.event_time.spans import Spans
 from operators.aggregate.event_time.times import a_bound, a_duration, a_size, moment, to_seconds
 from operators.aggregate.event_time.wait import Wait, first
 from operators.aggregate.fields import ResultScope, a_field, a_key, key_of_groups, key_type_problems, needed_of
-from operators.aggregate.groups.grouping import Grouping, Groups, Merge, greatest, least
+from operators.aggregate.groups.grouping import SUM, Grouping, Groups, Merge, greatest, least
 from operators.problems import all_problems
 
 T = TypeVar("T", default=Any)
@@ -28,7 +27,7 @@ K = TypeVar("K", default=Any)
 V = TypeVar("V", default=Any)
 
 Aggregated = Literal["count", "sum", "min", "max"]
-_MERGES = {"count": None, "sum": Merge(add, "sum"), "min": Merge(least, "min"), "max": Merge(greatest, "max")}
+_MERGES = {"count": None, "sum": SUM, "min": Merge(least, "min"), "max": Merge(greatest, "max")}
 
 
 def a_record(_: Any) -> int:

@@ -1,11 +1,15 @@
 """AbstractLogReader: reads ranges of offsets in tasks."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 from typing import Any, Generic
 
 import attrs
 import pyarrow as pa
+import pyarrow.compute as pc
 from typing_extensions import TypeVar, override
 
 from dagflow import OperatorContext, OutputPort
@@ -13,13 +17,14 @@ from dagflow.scan import RowOrigin
 from operators.contexts.entity import PieceReaderContext, ReaderContext
 from operators.logs.access import ReadsLog
 from operators.logs.blocks import OffsetBlock
-from operators.logs.messages import LogMessage, MessagePiece
+from operators.logs.errors import MessageNotReadable
+from operators.logs.messages import LogMessage, MessagePiece, beyond_time, reason_of_time
 from operators.logs.protocol import LogStream
 from operators.readers.abstract_block_reader import AbstractBlockReader
 from operators.readers.reading.block_loop import BlockLoop
 from operators.readers.reading.claiming import Claiming
 from operators.readers.reading.reader_time import ReaderTime
-from operators.readers.reading.record_output import RecordOutput
+from operators.readers.reading.record_output import SHOWN_CHARACTERS, RecordOutput
 
 R = TypeVar("R", default=bytes)
 
@@ -66,13 +71,17 @@ class MessageOutput(RecordOutput):
     def emit_piece(self, piece: Any) -> None:
         self.context.at(self._path, piece.position)
         self.finder.count_bytes(piece.used_bytes)
-        self.last = piece.batch
         if self.batches.is_connected:
+            self.last = batch = self._in_time(piece.batch)
             with self.excluded:
-                self.batches.emit_batch(piece.batch)
-        if not self.port.is_connected:
+                self.batches.emit_batch(batch)
+            if not self.port.is_connected:
+                self.context.count("records", batch.num_rows)
+        elif not self.port.is_connected:
             self.context.count("records", len(piece))
+        if not self.port.is_connected:
             return
+        self.last = piece.batch
         filled = piece.with_values()
         if filled is not piece:
             self.context.count("dropped", len(piece) - (0 if filled is None else len(filled)))
@@ -80,13 +89,26 @@ class MessageOutput(RecordOutput):
             self.last = filled.batch
             self._emit(filled)
 
+    def _in_time(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return messages without those whose time no `LogMessage` holds. To these, `on_error` applies."""
+        wrong = beyond_time(batch)
+        if wrong is None:
+            return batch
+        for row in pc.indices_nonzero(wrong).to_pylist():
+            value = (batch.column("value")[row].as_py() or b"")[:SHOWN_CHARACTERS].decode("utf-8", "backslashreplace")
+            offset = batch.column("offset")[row].as_py()
+            reason = f"at offset {offset} of {self._path}, {reason_of_time(batch, row)}"
+            self.context.bad_record(MessageNotReadable(reason=reason), value, offset)
+        return batch.filter(pc.invert(wrong))
+
 
 @attrs.define
 class AbstractLogReader(ReadsLog, AbstractBlockReader[R, OffsetBlock, LogStream], Generic[R]):
     """Reads ranges of offsets of a message log, each message once.
 
     `messages` has the values of messages, converted by `convert_to_record`, with their offsets as positions. A message without a
-    value is not emitted there, and counted as dropped. `batches` has all columns of all messages: see LogMessage.
+    value is not emitted there, and counted as dropped. `batches` has all columns of all messages: see LogMessage. A message
+    with a time outside of the years 1 to 9999 is a bad one there.
 
     A subclass says how the log is reached (`log`, see ReadsLog). Idle readers take over the end of the range that a busy one
     reads; a reader keeps its connection over all blocks, and its stream where blocks follow each other.

@@ -57,7 +57,7 @@ def event_times_of(batch: pa.RecordBatch, event_time: str, value_format: ValueFo
     """
     if event_time == "timestamp":
         stamps: list[int] = batch.column("timestamp").drop_null().cast("int64").to_pylist()
-        return stamps
+        return [stamp for stamp in stamps if FIRST <= stamp <= LAST]
     decode, path = json.loads if value_format == "json" else value_format, event_time.split(".")[1:]
     times = []
     for value in batch.column("value").drop_null().to_pylist():

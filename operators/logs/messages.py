@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from dagflow.arrow_types.held import not_held, why_not_held
 from operators.contexts import Entity, Piece
 from operators.contexts.piece import int64_array
 
@@ -123,6 +124,16 @@ def _headers(headers: Sequence[Sequence[tuple[str, bytes | None]] | None] | None
         return pa.array(listed, HEADERS)
     empty = pa.nulls(0, HEADERS.value_type)
     return pa.Array.from_buffers(HEADERS, count, [None, pa.py_buffer(np.zeros(count + 1, np.int32))], children=[empty])
+
+
+def beyond_time(batch: pa.RecordBatch) -> Any:
+    """Return which messages have a time that no `LogMessage` holds, after the year 9999, say: booleans; None: none has."""
+    return not_held(batch.column("timestamp"), "Python")
+
+
+def reason_of_time(batch: pa.RecordBatch, row: int) -> str:
+    """Return the reason for which a message is bad that has such a time."""
+    return f"its time is {why_not_held(batch.column('timestamp').slice(row, 1), 'Python')}"
 
 
 class MessagePiece(Piece):

@@ -13,7 +13,7 @@ from typing_extensions import TypeVar
 from dagflow import OperatorContext
 from dagflow.config import Bytes, MiB, size_of
 from operators.problems import all_problems
-from operators.sinks.errors import TypeNotWritable
+from operators.sinks.errors import TypeNotWritable, ValueNotWritable
 from operators.sinks.file_sink import numbered
 from operators.sinks.parquet.encodings import encodings_of
 from operators.sinks.parquet.files import CountingFile, ParquetFiles
@@ -119,6 +119,19 @@ class ParquetWriter(TableWriter[T], Generic[T]):
                     format="Parquet",
                     help="cast it, or leave it out, before it comes here",
                 ) from error
+
+    def prepared(self, batch: pa.RecordBatch) -> Any:
+        """Return the batch. Raises ValueNotWritable for times that Parquet does not hold: it has no seconds."""
+        for field, column in zip(batch.schema, batch.columns, strict=True):
+            if pa.types.is_timestamp(field.type) and field.type.unit == "s":
+                try:
+                    column.cast(pa.timestamp("ms", field.type.tz))
+                except pa.ArrowInvalid as error:
+                    help_ = "correct the column, or leave such rows out: on_error='skip'"
+                    raise ValueNotWritable(
+                        operator=type(self).__name__, column=field.name, value=str(error), format="Parquet", help=help_
+                    ) from error
+        return batch
 
     def write_part(self, key: tuple[str, int], part: Any) -> None:
         """Append a batch to the file of its folder and schema."""

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dagflow import ReaderRecord
+from dagflow.arrow_types.held import why_not_held
 from dagflow.scaling import compared
 
 _READ = sorted(ReaderRecord._fields)
@@ -61,8 +62,11 @@ def _counting(fields: Iterable[str]) -> list[str]:
 
 
 def contents_of_column(column: pa.Array) -> Iterable[bytes]:
-    """Return the `content_of` each value of a column."""
+    """Return the `content_of` each value of a column. Raises OverflowError for one that no Python object holds."""
     kind, join = column.type, pc.binary_join_element_wise
+    wrong = why_not_held(column, "Python")
+    if wrong:
+        raise OverflowError(f"a column has {wrong}; no Python object holds it")
     if column.null_count == 0 and pa.types.is_integer(kind):
         column = join(_OTHER, column.cast(pa.string()).cast(pa.binary()), b"")
     elif column.null_count == 0 and pa.types.is_binary(kind):

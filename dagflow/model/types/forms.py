@@ -169,7 +169,11 @@ def _misfit(reason: Exception) -> str:
 
 
 def to_records(batch: pa.RecordBatch, tp: Any) -> list[Any]:
-    """Return the records of a batch as Python objects of type `tp`, or as dicts (or bare values) if the type is unknown."""
+    """Return the records of a batch as Python objects of type `tp`, or as dicts (or bare values) if the type is unknown.
+
+    Raises OverflowError for a value that Python's objects do not hold.
+    """
+    check_held(batch)
     tp = resolve(tp)
     outer = get_origin(tp) or tp
     if batch.schema.names == [VALUE] and columns_of(tp) is None:
@@ -186,6 +190,16 @@ def to_records(batch: pa.RecordBatch, tp: Any) -> list[Any]:
         return list(map(lambda *values: outer(**dict(zip(_aliases(outer), values, strict=True))), *columns))
     rows: list[Any] = batch.to_pylist()
     return rows
+
+
+def check_held(batch: pa.RecordBatch) -> None:
+    """Raise OverflowError for the first value that Python's objects do not hold, such as a time after the year 9999."""
+    from dagflow.arrow_types.held import why_not_held
+
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        wrong = why_not_held(column, "Python")
+        if wrong:
+            raise OverflowError(f"column {field.name!r} has {wrong}; no Python object holds it")
 
 
 def objects_of(column: Any, tp: Any) -> list[Any]:

@@ -314,17 +314,21 @@ class Router:
             return
         import numpy as np
 
+        from dagflow.arrow_types.held import without_hidden
+
         rows = np.arange((-1 - self._count) % self.STRIDE, batch.num_rows, self.STRIDE)
         self._count += batch.num_rows
         if not len(rows):
             return
-        columns = [batch.column(name).take(rows).to_pylist() for name in self._key.columns]
+        columns = [without_hidden(batch.column(name).take(rows))[0].to_pylist() for name in self._key.columns]
         for key in columns[0] if len(columns) == 1 else zip(*columns, strict=True):
             self._keys_seen(key)
 
     def _hashes(self, column: pa.Array, tp: Any) -> np.ndarray[Any, Any]:
         import numpy as np
         import pyarrow as pa
+
+        from dagflow.arrow_types.held import without_hidden
 
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
@@ -339,8 +343,13 @@ class Router:
                 values = column.to_numpy(zero_copy_only=False)
                 return _mixed_all(values.astype(np.int64 if pa.types.is_signed_integer(kind) else np.uint64).view(np.uint64))
         # where rows stand for objects of a class, its `==` counts; rows of no known class are compared as tuples
+        # Rows of values that no Python object holds go where their text does; what makes records of them has bad records.
+        column, hidden = without_hidden(column)
         values = map(_row, column.to_pylist()) if resolve(tp) is Any else objects_of(column, tp)
-        return np.fromiter(map(self._hash, values), dtype=np.uint64, count=len(column))
+        hashes = np.fromiter(map(self._hash, values), dtype=np.uint64, count=len(column))
+        for row, text in hidden.items():
+            hashes[row] = key_hash(text)
+        return hashes
 
     def _of_bytes(self, column: pa.Array) -> np.ndarray[Any, Any]:
         """Return the hashes of a column of bytes. Each value is hashed once if the column before had few distinct ones."""

@@ -253,12 +253,14 @@ def _parquet_row(path: str, row: int) -> str | None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from dagflow.arrow_types import held
+
     try:
         with file_system(path).open(path) as stream, pq.ParquetFile(stream) as file:
             for group in range(file.num_row_groups):
                 rows = file.metadata.row_group(group).num_rows
                 if row < rows:
-                    record = file.read_row_group(group).slice(row, 1).to_pylist()[0]
+                    record = held.rows(file.read_row_group(group).slice(row, 1))[0]
                     return _short(json.dumps(record, ensure_ascii=False, default=str))
                 row -= rows
     except pa.ArrowException:

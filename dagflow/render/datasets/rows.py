@@ -31,6 +31,8 @@ def rows_text(rows: FirstRows, dataset: str, style: Style, window: int | None = 
 
 def rows_json(rows: FirstRows, dataset: str, window: int | None = None) -> dict[str, Any]:
     """Return the same as plain data; `v` is the version of the form."""
+    from dagflow.arrow_types import held
+
     return {
         "v": VERSION,
         "dataset": dataset,
@@ -38,7 +40,7 @@ def rows_json(rows: FirstRows, dataset: str, window: int | None = None) -> dict[
         "total": rows.total,
         "first": rows.first,
         "schema": [{"name": field.name, "type": str(field.type)} for field in rows.table.schema],
-        "rows": [plain(row) for row in rows.table.to_pylist()],
+        "rows": [plain(row) for row in held.rows(rows.table)],
     }
 
 
@@ -55,7 +57,9 @@ def _number(rows: FirstRows, window: int | None) -> str:
 def _table(rows: FirstRows, style: Style) -> list[str]:
     import pyarrow.types as t
 
-    columns = [[cell(field.name), *map(cell, rows.table.column(at).to_pylist())] for at, field in enumerate(rows.table.schema)]
+    from dagflow.arrow_types import held
+
+    columns = [[cell(field.name), *map(cell, held.objects(rows.table.column(at)))] for at, field in enumerate(rows.table.schema)]
     align = "".join(
         "r" if t.is_integer(kind) or t.is_floating(kind) or t.is_decimal(kind) else "L" for kind in rows.table.schema.types
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, get_origin
 from dagflow.model.operator.context import Cursor
 from dagflow.model.types.columns import RecordMisfit
 from dagflow.model.types.comparison import type_name
-from dagflow.model.types.forms import schema_of, to_batch, to_records
+from dagflow.model.types.forms import schema_of, to_batch
 from dagflow.model.types.keys import KeyAssignment, Router
 from dagflow.planning.plan import FORWARD, GATHER, HASH
 from dagflow.runtime.exchange.errors import ColumnsDiffer, CombinedKeyChanged, TimeNotInSpark
@@ -22,7 +22,8 @@ from dagflow.runtime.exchange.fitting import fitted
 from dagflow.runtime.exchange.hot_keys import HotKeys
 from dagflow.runtime.exchange.rows import BLOB, Row, arrow_blobs, pickled_blobs
 from dagflow.runtime.run_folder.reports import ExchangeFigures
-from dagflow.runtime.stage.blame import first_failing_row, raising, refuse_mistyped
+from dagflow.runtime.stage.blame import first_failing_row, raising, record_of, refuse_mistyped
+from dagflow.runtime.stage.conversion import runs_of_records
 from dagflow.runtime.stage.failure import Abort, abort
 from dagflow.runtime.stage.program import SendPlan, SourcePlan, TaskSpec
 
@@ -118,11 +119,33 @@ class Sender:
 
     def take_batch(self, batch: pa.RecordBatch) -> None:
         """Take a batch."""
-        if self._combine is not None:
-            self.take_records(to_records(batch, self._plan.type))
+        if self._combine is None and (self._plan.key is None or self._plan.key.function is None):
+            self.figures.before += batch.num_rows
+            self._spread(batch)
             return
-        self.figures.before += batch.num_rows
-        self._spread(batch)
+        rows, records = self._objects(batch)
+        if self._combine is not None:
+            self.take_records(records)
+        elif records:
+            self.figures.before += batch.num_rows
+            self._spread(rows, records)
+
+    def _objects(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[Any]]:
+        """Return the rows that have a record, and the records. To others the `on_error` of their operator applies."""
+        kept: list[bool] = []
+        objects: list[Any] = []
+        for first, records in runs_of_records(batch, self._plan.type):
+            if isinstance(records, Exception):
+                record = record_of(batch.slice(first, 1), self._plan.type)
+                self._node.bad_record(f"the exchange to {self._plan.port}", records, record)
+            else:
+                objects += records
+            kept += [False] if isinstance(records, Exception) else [True] * len(records)
+        if all(kept):
+            return batch, objects
+        import pyarrow as pa
+
+        return batch.filter(pa.array(kept, pa.bool_())), objects
 
     def _spread(self, batch: pa.RecordBatch, records: list[Any] | None = None) -> None:
         """Send the rows of a batch where they go. `records`: the same as objects, where they are at hand."""
@@ -182,7 +205,7 @@ class Sender:
             start, self._next_destination = self._next_destination, self._next_destination + batch.num_rows
             return (start + np.arange(batch.num_rows)) % self._partitions
         if self._plan.key is not None and self._plan.key.function is not None:
-            records = to_records(batch, self._plan.type) if records is None else records
+            assert records is not None
             return np.fromiter((self._place(router, record) for record in records), dtype=np.int64, count=len(records))
         try:
             return router.of_batch(batch)

@@ -68,11 +68,18 @@ def raising(call: Callable[[pa.RecordBatch], object]) -> Callable[[pa.RecordBatc
 
 
 def record_of(row: pa.RecordBatch, tp: Any) -> Any:
-    """Return the record of one row, or Arrow's text of each column if Python cannot hold a value (a time after the year 9999)."""
+    """Return the record of one row, or its columns if it has none; text in place of what Python cannot hold."""
+    from dagflow.arrow_types import held
+
     try:
         return to_records(row, tp)[0]
-    except (OverflowError, ValueError):
-        return {name: " ".join(str(row.column(name)).split()) for name in row.schema.names}
+    except Exception:  # noqa: BLE001  # the class of a user may raise anything
+        return held.rows(row)[0]
+
+
+def shown_records(batch: pa.RecordBatch, tp: Any) -> list[Any]:
+    """Return the records of a batch, to be shown: the columns of rows that have none, or are not of the type."""
+    return [record_of(batch.slice(row, 1), tp) for row in range(batch.num_rows)]
 
 
 def refuse_mistyped(record: Any, source: SourcePlan, window: int | None, emitter: Node | None) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from dagflow.model.operator.context import RecordOrigin
 from dagflow.model.operator.ports import BATCH, STREAM
-from dagflow.model.types.forms import schema_of, to_batch, to_records
+from dagflow.model.types.forms import schema_of, to_batch
 from dagflow.model.types.records import ReaderRecord, excerpt
 from dagflow.runtime.stage.blame import (
     emit_method,
@@ -20,6 +20,7 @@ from dagflow.runtime.stage.blame import (
     record_of,
     refuse_mistyped,
 )
+from dagflow.runtime.stage.conversion import runs_of_records
 from dagflow.runtime.stage.errors import ResultNotEmitted
 from dagflow.runtime.stage.failure import Abort, is_fatal
 from dagflow.runtime.stage.node import Node
@@ -82,16 +83,22 @@ class Inlet:
     def _converted(self, batch: pa.RecordBatch) -> Iterator[Step]:
         """Handle the rows of a batch as records, so many at once that memory is bounded."""
         for start in range(0, batch.num_rows, CHUNK):
+            doing, rows = f"the conversion to records before {self.port!r}", batch.slice(start, CHUNK)
             with self._time.charging(self.node.account):
-                rows = batch.slice(start, CHUNK)
                 try:
-                    records = to_records(rows, self.type)
+                    runs = list(runs_of_records(rows, self.type))
                 except (KeyError, IndexError) as error:  # it has other columns
                     self._refuse_mistyped(rows.slice(0, 1).to_pylist()[0])
-                    self.node.fail(f"the conversion to records before {self.port!r}", error, None)
-                self._batch_at_hand = batch, start
-                self._records(records)
-            yield from self.node.following()
+                    self.node.fail(doing, error, None)
+            for first, records in runs:
+                with self._time.charging(self.node.account):
+                    self._batch_at_hand = batch, start + first
+                    if isinstance(records, Exception):
+                        self.node.bad_record(doing, records, record_of(rows.slice(first, 1), self.type), self.origin_at(0))
+                        self.node.collect()
+                    else:
+                        self._records(records)
+                yield from self.node.following()
 
     def _to_batch(self, chunk: list[Any], tp: Any) -> pa.RecordBatch | None:
         """Return the records that can be converted as a batch, None if none can. For the others `on_error` applies."""

@@ -10,6 +10,7 @@ from dagflow.model.errors.dag import PortUnbound
 from dagflow.model.errors.running import WrongRecordType
 from dagflow.model.operator.context import OperatorContext
 from dagflow.model.types.forms import to_records
+from dagflow.runtime.stage.conversion import runs_of_records
 from dagflow.runtime.stage.failure import Abort, emitting_frames
 from dagflow.runtime.stage.task_time import TaskTime
 from dagflow.runtime.stage.unchanged import Unchanged
@@ -167,7 +168,7 @@ class Outlet:
         if batch.num_rows == 0:
             return
         if self._check is not None:
-            for record in records_of(batch, self.type):
+            for record in _existing(batch, self.type):
                 self._checked(record)
         if self._unchanged is not None:
             self._unchanged.emitted(self.port, batch)
@@ -246,6 +247,16 @@ class Unconnected:
         self.emit(records)
         for _ in records:
             pass
+
+
+def _existing(batch: pa.RecordBatch, tp: Any) -> Iterator[Any]:
+    """Yield the records of a batch. A row that has none is the affair of the inlet that takes records."""
+    try:
+        runs = list(runs_of_records(batch, tp))
+    except (KeyError, IndexError):
+        runs = [(0, records_of(batch, tp))]
+    for _, records in runs:
+        yield from () if isinstance(records, Exception) else records
 
 
 def records_of(batch: pa.RecordBatch, tp: Any) -> list[Any]:

@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
+from dagflow.arrow_types.held import not_held
+from dagflow.scan.schema import time_formats
 from dagflow.scan.schema.table import Column
 
 pc: Any = pyarrow.compute  # its functions are made at run time
@@ -54,6 +56,8 @@ def _whole(values: pa.Array, target: pa.DataType, drops: bool) -> pa.Array:
     types = pa.types
     if _is_text(target) and (types.is_nested(values.type) or types.is_boolean(values.type)):
         raise ValueError("each value has a text of its own")
+    if _is_text(target) and not_held(values, "text") is not None:
+        raise ValueError("text does not hold such a time")
     if types.is_struct(target) and types.is_struct(values.type):
         return _struct(values, target, drops)
     if types.is_list(target) and types.is_list(values.type):
@@ -127,9 +131,8 @@ def _parsed(text: pa.Array, target: pa.DataType, format: str | None) -> pa.Array
     if types.is_boolean(target):
         return _truth(text)
     if format is not None and types.is_temporal(target):
-        unit = target.unit if types.is_timestamp(target) else "us"
-        stamps = pc.strptime(text, format=format, unit=unit)
-        return pc.cast(stamps, target) if not types.is_timestamp(target) or target.tz is None else stamps.cast(target)
+        stamps = time_formats.parsed(text, format, target)
+        return pc.cast(stamps, target) if types.is_time(target) else _of_timestamps(stamps, target)
     if types.is_nested(target):
         raise ValueError("parsed one by one")
     if types.is_time(target):
@@ -207,10 +210,13 @@ def _one_by_one(values: pa.Array, target: pa.DataType, column: Column | None, dr
 def _slow(values: pa.Array, target: pa.DataType, format: str | None, drops: bool) -> tuple[pa.Array, pa.Array]:
     results: list[Any] = []
     failed: list[bool] = []
-    for value in values:
-        single = pa.array([value.as_py()], values.type)
+    for row, value in enumerate(values):
         try:
-            result = None if not value.is_valid else _value(single, value.as_py(), target, format, drops)
+            if not_held(single := values.slice(row, 1), "Python") is not None:
+                result = _whole(single, target, drops)[0]
+            else:
+                single = pa.array([value.as_py()], values.type)
+                result = None if not value.is_valid else _value(single, value.as_py(), target, format, drops)
         except (*_ERRORS, ArithmeticError):
             result = _BAD
         failed.append(result is _BAD)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 import attrs
 
 from dagflow.model.operator.validators import one_of
+from dagflow.scan.schema.time_formats import format_problem
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,6 +21,11 @@ RESCUED = "_rescued"
 """The column of rescued values: a JSON object of column names and values; null if there are none."""
 
 
+def _a_format(column: Column, _: object, written: str | None) -> None:
+    if written is not None and (problem := format_problem(written, column.arrow)) is not None:
+        raise ValueError(f"{problem} (it is {written!r})")
+
+
 @attrs.frozen
 class Column:
     """A column of a scan: its type, and the way in which text becomes a value of it.
@@ -28,14 +34,14 @@ class Column:
         type: an Arrow type or its text, `decimal128(10, 2)`.
         nullable: if False, a null is a bad row, unless there is a default.
         default: the value in place of nulls, and in files that lack the column.
-        format: of dates and times, as in `strptime`; ISO by default.
+        format: of dates and times, with directives as in `strptime` (docs/reference/formats.md lists them); ISO by default.
         blank: the meaning of text that consists of spaces, in columns of other types: "null" or "zero".
     """
 
     type: Any
     nullable: bool = attrs.field(default=True, kw_only=True)
     default: Any = attrs.field(default=None, kw_only=True)
-    format: str | None = attrs.field(default=None, kw_only=True)
+    format: str | None = attrs.field(default=None, kw_only=True, validator=_a_format)
     blank: Literal["null", "zero"] = attrs.field(default="null", kw_only=True, validator=one_of(("null", "zero")))
 
     @property

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import decimal
 from collections import Counter
 from collections.abc import Callable, Iterator
+from decimal import Decimal
+from operator import add
 from typing import Any
 
 import attrs
 import pyarrow as pa
 
-from operators.aggregate.fields import check_keys, check_values, getter, names_of, one_nan
+from operators.aggregate.fields import check_keys, check_objects, check_values, getter, names_of, one_nan
 from operators.aggregate.groups.columns import COUNT, KEY, VALUE, ColumnGroups, grouped, is_plain
 
 Groups = dict[Any, list[Any]]
@@ -18,10 +21,38 @@ Groups = dict[Any, list[Any]]
 
 @attrs.frozen
 class Merge:
-    """The function that makes one value of two, and the function of pyarrow's group_by that does the same: sum, min or max."""
+    """The function that makes one value of two, and the function of pyarrow's group_by that does the same: sum, min or max.
+
+    `exact`: the function where `both` makes a decimal, which Python rounds to 28 digits; None: the same.
+    """
 
     both: Callable[[Any, Any], Any]
     arrow: str
+    exact: Callable[[Any, Any], Any] | None = None
+
+    def of(self, one: Any, other: Any) -> Any:
+        """Return one value of two."""
+        value = self.both(one, other)
+        return self.exact(one, other) if self.exact is not None and isinstance(value, Decimal) else value
+
+
+EXACT = decimal.Context(prec=400, traps=[*decimal.DefaultContext.traps, decimal.Inexact])
+"""Raises where a sum has more digits, which no column has."""
+
+
+def exact_sum(one: Decimal | int, other: Decimal | int) -> Decimal:
+    """Return the sum of decimals, whatever Python's context says. Raises OverflowError for one that has too many digits.
+
+    >>> exact_sum(Decimal("12345678901234567890123456789.5"), Decimal("0.125"))
+    Decimal('12345678901234567890123456789.625')
+    """
+    try:
+        return EXACT.add(one, other)
+    except decimal.Inexact:
+        raise OverflowError(f"the sum of {one:.9e} and {other:.9e} has more than {EXACT.prec} digits") from None
+
+
+SUM = Merge(add, "sum", exact_sum)
 
 
 def least(one: Any, other: Any) -> Any:
@@ -58,12 +89,16 @@ class Grouping:
                 for key, count in counts.items():
                     self.add(groups, key, None, count)
             return
-        value_of, both = getter(self.of), self.merge.both
+        value_of, both, exact = getter(self.of), self.merge.both, self.merge.exact
         for record in records:
             key, value = key_of(record), value_of(record)
             group = groups.setdefault(key, [None, 0])
             if value is not None:
-                group[0] = value if group[0] is None else both(group[0], value)
+                if (before := group[0]) is None:
+                    group[0] = value
+                else:
+                    total = both(before, value)  # as `Merge.of`, without a call
+                    group[0] = exact(before, value) if isinstance(total, Decimal) and exact is not None else total
                 group[1] += 1
 
     def add_batch(self, groups: Groups, columns: ColumnGroups, batch: pa.RecordBatch) -> None:
@@ -71,6 +106,7 @@ class Grouping:
         check_keys(batch, self.by)
         if self.merge is not None:
             check_values(batch.schema, self.of, self.merge.arrow)
+        check_objects(batch, self.by, None if self.merge is None else self.of)
         named = {f"k{number}": batch.column(name) for number, name in enumerate(names_of(self.by))}
         if self.merge is not None:
             named[VALUE] = batch.column(names_of(self.of)[0])
@@ -126,7 +162,7 @@ class Grouping:
         """Add a value and a count to a group."""
         group = groups.setdefault(key, [None, 0])
         if value is not None and self.merge is not None:
-            group[0] = value if group[0] is None else self.merge.both(group[0], value)
+            group[0] = value if group[0] is None else self.merge.of(group[0], value)
         group[1] += count
 
     def settle(self, groups: Groups) -> None:

@@ -1,5 +1,8 @@
 """Values of messages as rows with columns: JSON many at a time, and the records of a decoder."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 from collections import deque
@@ -9,6 +12,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dagflow.errors import DagflowError
@@ -19,7 +23,7 @@ from operators.formats.text.json_rows import BadLine, JsonRows, type_of_rows
 from operators.logs.access import ReadsLog
 from operators.logs.blocks import OffsetBlock
 from operators.logs.errors import MessageNotReadable
-from operators.logs.messages import SCHEMA
+from operators.logs.messages import SCHEMA, beyond_time, reason_of_time
 from operators.logs.protocol import LogStream, OffsetsGone
 
 Negotiator = SourceSchemaNegotiator[OffsetBlock, LogStream]
@@ -80,6 +84,10 @@ class MessageReader(ManagedReader[Negotiator]):
                 kept = batch.filter(batch.column("value").is_valid())
                 self._negotiator.context.count("dropped", batch.num_rows - kept.num_rows)
                 batch = kept
+            if "timestamp" in self._columns and (wrong := beyond_time(batch)) is not None:
+                for row in pc.indices_nonzero(wrong).to_pylist():
+                    self.refuse(batch, row, reason_of_time(batch, row), "timestamp")
+                batch = batch.filter(pc.invert(wrong))
             self.load(batch)
         return not is_last
 

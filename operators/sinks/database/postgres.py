@@ -142,10 +142,9 @@ class Postgres(SqlDialect):
         if t.is_duration(kind):
             numbers = self._microseconds(name, column, pa.duration("us"), operator).cast(pa.int64()).cast(pa.string())
             return pc.binary_join_element_wise(numbers, _UNITS[kind.unit], " ")
-        if t.is_timestamp(kind):
-            return as_text(self._microseconds(name, column, pa.timestamp("us", kind.tz), operator))
-        if t.is_time(kind):
-            return as_text(self._microseconds(name, column, pa.time64("us"), operator))
+        if t.is_timestamp(kind) or t.is_time(kind):
+            fits = pa.time64("us") if t.is_time(kind) else pa.timestamp("us", kind.tz)
+            return as_text(self._microseconds(name, column, fits, operator), name, operator, self.name)
         if is_array(kind):
             values = self._texts(f"{name}[]", column.flatten(), operator)
             if not (t.is_integer(kind.value_type) or t.is_floating(kind.value_type) or t.is_decimal(kind.value_type)):
@@ -157,15 +156,17 @@ class Postgres(SqlDialect):
             if pc.any(pc.match_substring_regex(texts, r"(^|[^\\])(\\\\)*\\u0000"), min_count=0).as_py():
                 raise _not_writable(operator, name, "the character NUL", "remove it before it comes here, or on_error='skip'")
             return texts
-        texts = as_text(column)
+        texts = as_text(column, name, operator, self.name)
         return self._without_nul(name, texts, operator) if b"\0" in bytes(bytes_of(texts)) else texts
 
     def _microseconds(self, name: str, column: Any, kind: pa.DataType, operator: str) -> Any:
         try:
-            return column if column.type.unit != "ns" else column.cast(kind)
+            finer = column.cast(kind) if column.type.unit == "ns" or t.is_duration(kind) else column
+            return finer if column.type.unit == "ns" else column
         except pa.ArrowInvalid as error:
-            help_ = "PostgreSQL has microseconds: round the column before it comes here"
-            raise _not_writable(operator, name, "nanoseconds", help_) from error
+            help_ = "PostgreSQL has 64 bits of microseconds: round or correct the column before it comes here"
+            value = "nanoseconds" if column.type.unit == "ns" else "a duration that is out of range"
+            raise _not_writable(operator, name, value, help_) from error
 
     def _without_nul(self, name: str, texts: Any, operator: str) -> Any:
         if self.nul_replacement is None:

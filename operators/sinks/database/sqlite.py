@@ -166,7 +166,7 @@ def _values(name: str, column: Any, operator: str) -> list[Any]:
         texts = JsonEncoder(operator).values(name, column)
         return list(pc.if_else(column.is_valid(), texts, None).to_pylist())
     is_text = t.is_decimal(kind) or t.is_temporal(kind)
-    return list((as_text(column) if is_text else column).to_pylist())
+    return list((as_text(column, name, operator, "SQLite") if is_text else column).to_pylist())
 
 
 def _not_writable(operator: str, column: str, value: str, help_: str) -> ValueNotWritable:

@@ -67,7 +67,7 @@ class CsvEncoder:
         return cells
 
     def _cells(self, name: str, column: Any) -> Any:
-        texts = as_text(column)
+        texts = as_text(column, name, self.operator, "CSV")
         if kind_of_text(column.type) == TEXT:
             texts = self._quoted(name, texts)
         elif self.quoting == "all":

@@ -19,6 +19,7 @@ import pyarrow.types as t
 from operators.sinks.encoding.plain_text import NUMBER, OTHER, REAL, TEXT, as_text, bytes_of, kind_of_text
 from operators.sinks.errors import TypeNotWritable, ValueNotWritable
 
+JSON = "JSON"
 _SPECIAL = re.compile(rb'["\\\x00-\x1f]')
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -37,7 +38,7 @@ class JsonEncoder:
         >>> JsonEncoder("writer").rows(batch).to_pylist()
         ['{"a":"say \\"x\\"","b":[1,2],"c":{"d":1.0}}', '{"a":null,"b":[],"c":{"d":0.5}}']
 
-        Raises ValueNotWritable for NaN and infinity.
+        Raises ValueNotWritable for NaN and infinity, and for times outside of the years 1 to 9999.
         """
         return self._objects(batch.schema.names, batch.columns, [""] * batch.num_columns, batch.num_rows)
 
@@ -55,13 +56,13 @@ class JsonEncoder:
         kind: Any = column.type
         plain = kind_of_text(kind)
         if plain == TEXT:
-            texts = _quoted(as_text(column))
+            texts = _quoted(as_text(column, path, self.operator, JSON))
         elif plain == NUMBER:
-            texts = as_text(column)
+            texts = as_text(column, path, self.operator, JSON)
         elif plain == REAL:
             texts = self._reals(path, column)
         elif plain == OTHER:
-            texts = as_text(column)
+            texts = as_text(column, path, self.operator, JSON)
             texts = pc.binary_join_element_wise('"', pc.replace_substring(texts, " ", "T"), '"', "")
         elif pa.types.is_struct(kind):
             names = [field.name for field in kind]
@@ -72,9 +73,8 @@ class JsonEncoder:
             entry = pa.struct([pa.field("key", kind.key_type, nullable=False), pa.field("value", kind.item_type)])
             column = column.cast(pa.list_(entry))
             keys, items = column.flatten().flatten()
-            texts = joined_lists(
-                column, pc.binary_join_element_wise(_quoted(as_text(keys)), self.values(path, items), ":"), "{", "}"
-            )
+            names = _quoted(as_text(keys, path, self.operator, JSON))
+            texts = joined_lists(column, pc.binary_join_element_wise(names, self.values(path, items), ":"), "{", "}")
         else:
             texts = joined_lists(column, self.values(f"{path}[]", column.flatten()), "[", "]")
         return texts.fill_null("null")
@@ -83,8 +83,8 @@ class JsonEncoder:
         if not pc.all(pc.is_finite(column), min_count=0).as_py():
             value = str(column.filter(pc.invert(pc.is_finite(column)))[0])
             help_ = "write null in its place before it comes here, or leave the row out: on_error='skip'"
-            raise ValueNotWritable(operator=self.operator, column=path, value=value, format="JSON", help=help_)
-        texts = as_text(column)
+            raise ValueNotWritable(operator=self.operator, column=path, value=value, format=JSON, help=help_)
+        texts = as_text(column, path, self.operator, JSON)
         is_whole = pc.invert(pc.match_substring_regex(texts, "[.e]"))
         return pc.if_else(is_whole, pc.binary_join_element_wise(texts, ".0", ""), texts)  # so that it is read as no integer
 
@@ -111,7 +111,7 @@ def check_types(schema: pa.Schema, operator: str) -> None:
         wrong = unsupported_part(field.type)
         if wrong is not None:
             help_ = "make text or numbers of it before it comes here, or write Parquet"
-            raise TypeNotWritable(operator=operator, column=field.name, type=wrong, format="JSON", help=help_)
+            raise TypeNotWritable(operator=operator, column=field.name, type=wrong, format=JSON, help=help_)
 
 
 def unsupported_part(kind: Any) -> str | None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.types as t
 
 from operators.formats.options import NO_VALUE
+from operators.sinks.encoding.plain_text import check_held
 from operators.sinks.errors import PartitionColumnRefused
 
 
@@ -18,7 +19,8 @@ def folders(batch: pa.RecordBatch, columns: Sequence[str], operator: str) -> Ite
     """Yield the folders of a batch in the order of their first rows, and the rows of each, without the columns that name it.
 
     The order of the rows stays. A part is a copy, unless it is the whole batch, so no part keeps the whole batch in memory.
-    Raises PartitionColumnRefused for columns that are unknown, or whose type cannot name a folder.
+    Raises PartitionColumnRefused for columns that are unknown, or whose type cannot name a folder; ValueNotWritable for dates
+    that text does not hold.
 
     >>> import pyarrow as pa
     >>> batch = pa.record_batch({"country": ["se", "no", "se"], "n": [1, 2, 3]})
@@ -34,6 +36,7 @@ def folders(batch: pa.RecordBatch, columns: Sequence[str], operator: str) -> Ite
         indices = column.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         # made dense each time, so that the product of many columns' values stays within 64 bits
         _, codes = np.unique(codes * len(column.dictionary) + indices, return_inverse=True)
+        check_held(column.dictionary, name, operator, "the name of a folder")
         named.append((name, indices, _texts(column.dictionary)))
     _, first = np.unique(codes, return_index=True)
     order = np.argsort(codes, kind="stable")

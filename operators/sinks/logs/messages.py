@@ -25,6 +25,7 @@ from operators.sinks.logs.hashing import key_hashes
 Part: TypeAlias = "str | Callable[[Any], Any] | None"
 """A part of a message: the name of a column, a function of a record, or nothing."""
 
+_MESSAGE = "a message"
 SCHEMA = pa.schema(
     {
         "route": pa.int64(),  # what chooses the partition: see `hashing.partition_of`
@@ -140,7 +141,7 @@ class MessageEncoder:
         if name not in batch.schema.names:
             known = ", ".join(batch.schema.names)
             raise TypeNotWritable(
-                operator=self.operator, column=name, type="missing", format="a message", help=f"the columns are {known}"
+                operator=self.operator, column=name, type="missing", format=_MESSAGE, help=f"the columns are {known}"
             )
         return batch.column(name)
 
@@ -155,7 +156,7 @@ class MessageEncoder:
         if t.is_binary(kind) or t.is_large_binary(kind) or t.is_binary_view(kind) or t.is_fixed_size_binary(kind):
             return column.cast(pa.binary())
         if kind_of_text(kind) is not None:
-            return as_text(column).cast(pa.binary())
+            return as_text(column, name, self.operator, _MESSAGE).cast(pa.binary())
         check_types(pa.schema([(name, kind)]), self.operator)
         return pc.if_else(column.is_valid(), JsonEncoder(self.operator).values(name, column), None).cast(pa.binary())
 
@@ -175,8 +176,8 @@ class MessageEncoder:
         kind = column.type
         if kind_of_text(kind) is None:
             help_ = "name a column of text, numbers or dates"
-            raise TypeNotWritable(operator=self.operator, column=name, type=str(kind), format="a message", help=help_)
-        return as_text(column)
+            raise TypeNotWritable(operator=self.operator, column=name, type=str(kind), format=_MESSAGE, help=help_)
+        return as_text(column, name, self.operator, _MESSAGE)
 
     def _assembled(self, rows: int, value: Any, columns: Mapping[str, Any], subjects: Any) -> pa.RecordBatch:
         key = columns["key"]
@@ -224,7 +225,7 @@ class MessageEncoder:
                 raise ValueNotWritable(operator=self.operator, column="time", value="0 or less", format="a log", help=help_)
             return column
         help_ = "name a column of timestamps, or of milliseconds since the epoch"
-        raise TypeNotWritable(operator=self.operator, column="time", type=str(kind), format="a message", help=help_)
+        raise TypeNotWritable(operator=self.operator, column="time", type=str(kind), format=_MESSAGE, help=help_)
 
     def _check_sizes(self, key: Any, value: Any, headers: Mapping[str, Any]) -> None:
         sizes: Any = sum(_lengths(column) for column in (key, value, *headers.values())) + sum(map(len, headers))

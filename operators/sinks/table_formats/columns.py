@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dagflow.arrow_types import is_wider, wider
-from operators.sinks.errors import RowsNotWritable
+from operators.sinks.encoding.plain_text import check_held
+from operators.sinks.errors import ValueNotWritable
 
 
 def fits(kind: pa.DataType, column: pa.DataType) -> bool:
@@ -81,7 +82,9 @@ def union(schemas: Sequence[pa.Schema]) -> pa.Schema:
 
 
 def cast_to(batch: pa.RecordBatch, schema: pa.Schema, operator: str) -> pa.RecordBatch:
-    """Return a batch in the columns of a schema, which has no others. Raises RowsNotWritable for values that do not fit."""
+    """Return a batch in the columns of a schema, which has no others. Raises ValueNotWritable for values that do not fit."""
+    for name, each in zip(batch.schema.names, batch.columns, strict=True):
+        check_held(each, name, operator, "a table")  # statistics are made of Python's objects
     if batch.schema.equals(schema):
         return batch
     columns = []
@@ -90,8 +93,10 @@ def cast_to(batch: pa.RecordBatch, schema: pa.Schema, operator: str) -> pa.Recor
         try:
             columns.append(column if column.type.equals(field.type) else column.cast(field.type))
         except pa.ArrowException as error:
-            text = f"{field.name}: {column.type} to {field.type}"
-            raise RowsNotWritable(operator=operator, file="a batch", columns=text, reason=str(error).strip()) from error
+            value, help_ = f"a {column.type} that no {field.type} holds ({str(error).strip()})", "cast it, or leave such rows out"
+            raise ValueNotWritable(
+                operator=operator, column=field.name, value=value, format="the table", help=f"{help_}: on_error='skip'"
+            ) from error
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

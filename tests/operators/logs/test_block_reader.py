@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from dagflow.testing import OperatorTask, assert_reader_is_splittable
 from dagflow.testing.readers import reader_of
 from operators.logs.blocks import OffsetBlock
-from operators.logs.errors import LogRefused, OffsetsLost, TopicReplaced
+from operators.logs.errors import LogRefused, MessageNotReadable, OffsetsLost, TopicReplaced
 from operators.logs.memory import MemoryClient, MemoryLog, MemoryLogReader, MemoryStream
 
 _names = itertools.count()
@@ -182,3 +182,19 @@ message_batch("t", 0, [1, 2], [b"a", None], keys=[None, None], times=[1, 2])
 sys.exit("pandas" in sys.modules)
 """
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("on_error", ["skip", "route"])
+def test_a_message_whose_time_python_cannot_hold_costs_itself(on_error: str) -> None:
+    log = new_log()
+    for number in range(10):
+        log.append("events", b"%d" % number, time=1_700_000_000_000 * (10**6 if number == 4 else 1))
+    task = read(MemoryLogReader(log_name=log.name, on_error=on_error), blocks_of([0, 10]), in_batches=True)
+    assert [each.offset for each in task.emitted["batches"]] == [0, 1, 2, 3, 5, 6, 7, 8, 9]
+    assert len(task.emitted["messages"]) == 10  # values alone, which are good
+    assert task.skipped == 1
+    if on_error == "route":
+        [error] = task.emitted["errors"]
+        assert (error.file_path, error.position, error.record) == ("events[0]", 4, "4")
+    with pytest.raises(MessageNotReadable, match=r"at offset 4 of events\[0\], its time is .* outside of the years"):
+        read(MemoryLogReader(log_name=log.name), blocks_of([0, 10]), in_batches=True)

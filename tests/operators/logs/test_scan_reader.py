@@ -266,3 +266,18 @@ def test_what_is_stolen_while_it_is_asked_for_is_not_loaded(value_format: Any, m
     reader.setup(OperatorContext(name="reader"))
     rows = [row["n"] for batch in reader._scan.read(OffsetBlock(0, "events", 0, 0, 10)) for row in batch.to_pylist()]
     assert rows == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("value_format", ["json", json.loads], ids=["JSON", "a decoder"])
+def test_a_message_whose_time_python_cannot_hold_is_a_bad_row(value_format: Any, tmp_path: Path) -> None:
+    log = new_log()
+    for number in range(8):
+        log.append("events", b'{"n": %d}' % number, time=2**60 if number == 5 else number)
+    reader: Any = MemoryLogScanReader(
+        log_name=log.name, value_format=value_format, message_columns=("timestamp", "offset"), on_bad_row="route"
+    )
+    rows, bad = launched(log, reader, tmp_path)
+    assert [row["n"] for row in rows] == [0, 1, 2, 3, 4, 6, 7]
+    [row] = bad
+    assert (row.position, row.column) == (5, "timestamp")
+    assert f"its time is the timestamp[us] {2**60}" in row.reason
