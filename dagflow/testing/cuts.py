@@ -157,9 +157,10 @@ class _Trial:
 
     def suspects(self) -> Iterator[str]:
         """Yield a line for each operator whose results depend on windows because its author wants that."""
-        dag = self.plan.written if self.plan is not None else None
-        for node in dag.nodes.values() if dag is not None else ():
-            if dag is not None and covered(dag, node) == WINDOW:
+        if self.plan is None:
+            return
+        for node in self.plan.written.nodes.values():
+            if covered(self.plan.written, node) == WINDOW:
                 yield f"  operator {node.name!r} ({node.where}) has scope window: its results cover the input of a window"
 
 

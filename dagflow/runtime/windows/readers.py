@@ -235,7 +235,8 @@ class Readers:
             try:
                 response = of.partitioner.process_stats(stats)
             except PolicyFailed as error:
-                raise attrs.evolve(error, operator=of.stage.head) from error.__cause__
+                error.operator = of.stage.head
+                raise
             except Exception as error:
                 raise self._failed(of, f"failed in process_stats(): {describe(error)}") from error
             if response.repartition_required:
