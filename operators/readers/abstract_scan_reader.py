@@ -134,7 +134,7 @@ class ReadsColumns(ScaledReader, Generic[T]):
         properties = {field.name: getattr(self, field.name) for field in attrs.fields(ScanSettings) if hasattr(self, field.name)}
         if self._record_class is not None:
             own = TableSchema.of(self._record_class, strict=True)
-            properties["schema"] = own if self.schema is None else own.with_formats(self.schema)
+            properties["schema"] = own if self.schema is None else own.with_formats(TableSchema.of(self.schema))
         return ScanSettings(**properties)
 
     @property

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dagflow.scan import is_number
 from operators.contexts.piece import Piece, int64_array
-from operators.formats.delimited.codes import LARGEST, may_have_codes
+from operators.formats.delimited.codes import LARGEST, may_have_codes, numbers_of
 from operators.formats.delimited.columns import ColumnParser, canonical, is_text, without_nulls
 from operators.formats.delimited.text import BadRecord, PieceText, lines
 
@@ -72,9 +72,13 @@ class RowParser:
         delimiter, text = self.text.one_byte_delimiter(text)
         dialect = self.text.dialect
         numbers = [name for name in self._inferred_numbers if is_number(types[name])]
-        if numbers and may_have_codes(memoryview(text), delimiter, dialect.quote or "", dialect.escape or ""):
+        has_codes = bool(numbers) and may_have_codes(memoryview(text), delimiter, dialect.quote or "", dialect.escape or "")
+        wanted = types
+        if has_codes:  # in columns of strings, perhaps
             types = {**types, **dict.fromkeys(numbers, pa.string())}
         batch = self._parser(delimiter, types).parse(text, has_blank_rows=has_blank_rows)
+        if has_codes:
+            batch = with_numbers(batch, {name: wanted[name] for name in numbers})
         large = [name for name in numbers if has_large_floats(batch.column(name))]
         if large:
             types = {**types, **dict.fromkeys(large, pa.string())}
@@ -231,6 +235,16 @@ class ListParser:
 
     def _batch(self, lists: pa.Array) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays([lists], names=["columns"])
+
+
+def with_numbers(batch: pa.RecordBatch, types: dict[str, pa.DataType]) -> pa.RecordBatch:
+    """Return a batch with numbers for the columns of text that are plain ones."""
+    for name, kind in types.items():
+        at = batch.schema.get_field_index(name)
+        numbers = numbers_of(batch.column(at), kind)
+        if numbers is not None:
+            batch = batch.set_column(at, name, numbers)
+    return batch
 
 
 def has_large_floats(values: pa.Array) -> bool:
