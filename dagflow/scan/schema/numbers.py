@@ -67,7 +67,7 @@ class NumberText:
         pattern = self._pattern(kind)
         if pattern is None:
             return texts, None
-        wrong = pc.fill_null(pc.invert(pc.match_substring_regex(texts, pattern)), False)
+        wrong = pc.and_kleene(pc.is_valid(texts), pc.invert(pc.match_substring_regex(texts, pattern)))
         if not self.is_plain and not pa.types.is_boolean(kind):
             result = pc.replace_substring(texts, self.thousands, "") if self.thousands else texts
             texts = pc.if_else(wrong, texts, pc.replace_substring(result, self.decimal, "."))
@@ -124,7 +124,7 @@ def _form(decimal: str, thousands: str, is_inferred: bool, is_integer: bool, has
 
 def _with_lost_digits(texts: pa.Array, wrong: pa.Array) -> pa.Array:
     """Also mark long integers, and integer parts, that a float changes."""
-    is_long = pc.fill_null(pc.and_not(pc.match_substring_regex(texts, _LONG), wrong), False)
+    is_long = pc.and_kleene(pc.is_valid(texts), pc.and_not(pc.match_substring_regex(texts, _LONG), wrong))
     if not pc.any(is_long, min_count=0).as_py():
         return wrong
     marks = wrong.to_pylist()
