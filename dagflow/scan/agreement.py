@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import attrs
 import pyarrow as pa
 
 from dagflow.arrow_types import type_text, wider
@@ -45,29 +46,74 @@ def agree(
     files: Files,
     open_file: Open,
     keeps: Callable[[FileFacts, Mapping[str, str]], bool] = lambda facts, keys: True,
+    *,
+    warn: Callable[[str], None] = lambda text: None,
+    before: AgreedSchema | None = None,
 ) -> AgreedSchema:
     """Return the schema of these files, from a sample of at most `settings.sample_files`.
 
     The sample is evenly spread from the first file to the last. Each file has columns (`Format.sample_schema`), and a column gets
     the type that is wide enough for all files. No file is opened if the settings say all columns, nor one that
-    `keeps(facts, types of keys)` refuses.
+    `keeps(facts, types of keys)` refuses. `warn` is told of names that differ only in case, also from those of earlier windows.
     """
     root = settings.root if settings.root is not None else common_folder(files)
     facts = {path: FileFacts.of(path, root) for path in files}
     keys = key_types(facts.values())
     readable = [path for path, length in files.items() if length > 0 and keeps(facts[path], keys)]
     chosen = spread(readable, settings.sample_files) if needs_sampling(format, settings) else []
-    types: dict[str, pa.DataType] = {}
+    merged = MergedColumns.beside(settings, before, warn)
     files_with_columns = 0
     for path in chosen:
         with open_file(path) as stream:
             look = _first_loaded if type(format).sample_schema is Format.sample_schema else type(format).sample_schema
             schema = look(format, stream, path, files[path])
         files_with_columns += bool(schema)
-        for f in plain_schema(schema or pa.schema([])):
-            types[f.name] = wider(types[f.name], f.type) if f.name in types else f.type
-    columns = tuple((name, type_text(kind)) for name, kind in types.items())
-    return AgreedSchema(columns=columns, files=files_with_columns, root=root, keys=keys)
+        merged.add(schema or pa.schema([]), path)
+    return AgreedSchema(columns=merged.columns, files=files_with_columns, root=root, keys=keys)
+
+
+@attrs.define
+class MergedColumns:
+    """The columns of files or blocks, with types that are wide enough for all.
+
+    `warn` is told of columns that differ only in case from those of another file or of the schema: names are compared as written.
+    """
+
+    warn: Callable[[str], None]
+    _spellings: dict[str, dict[str, str]] = attrs.field(factory=dict)  # by the folded name: where each spelling was seen first
+    _types: dict[str, pa.DataType] = attrs.field(factory=dict)
+
+    @classmethod
+    def beside(cls, settings: ScanSettings, before: AgreedSchema | None, warn: Callable[[str], None]) -> MergedColumns:
+        """Return no columns yet, of files that are read with a schema, and after those of earlier windows."""
+        merged = cls(warn)
+        for name in () if settings.schema is None else settings.schema.columns:
+            merged._spellings.setdefault(name.casefold(), {})[name] = "the schema"
+        for name, _ in () if before is None else before.columns:
+            merged._spellings.setdefault(name.casefold(), {}).setdefault(name, "files of earlier windows")
+        return merged
+
+    def add(self, schema: pa.Schema, place: str) -> None:
+        """Add the columns of a file or block."""
+        names = frozenset(schema.names)
+        for f in plain_schema(schema):
+            self._types[f.name] = wider(self._types[f.name], f.type) if f.name in self._types else f.type
+            spellings = self._spellings.setdefault(f.name.casefold(), {})
+            if f.name in spellings:
+                continue
+            other = next((name for name in spellings if name not in names), None)  # a file may have both
+            if other is not None:
+                self.warn(
+                    f"{place}: the column {f.name!r} differs from {other!r} of {spellings[other]} only in case: names are "
+                    "compared as written, so they are two columns, each null where the other has values. If they are one, write "
+                    f"{other!r} there, too, or merge the two behind the reader"
+                )
+            spellings[f.name] = place
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """The names and types, as an AgreedSchema has them."""
+        return tuple((name, type_text(kind)) for name, kind in self._types.items())
 
 
 def _first_loaded(format: Format, stream: BinaryReader, path: str, length: int) -> pa.Schema | None:

@@ -220,10 +220,18 @@ class ColumnExtra(ScanError, ValueError):
     def message(self) -> str:
         return (
             f"{self.path}: the file has columns that the schema does not have: {_list(self.extra)}\n"
-            f"  the schema has {_list(self.known)}\n"
+            f"  the schema has {_list(self.known)}{self._about_case()}\n"
             f"  help: keep their values in the column _rescued: {definition(self.reader, 'drift.extra', 'rescue')};\n"
             '        or "ignore" them; or name the columns that you want, or give a schema\n'
             '        "widen" adds such columns to the schema, but only of windows that are planned from then on: this one is planned'
+        )
+
+    def _about_case(self) -> str:
+        """Return further words for a name that another has in another case."""
+        spellings = {name.casefold(): name for name in self.known}
+        pairs = [(name, spellings[name.casefold()]) for name in self.extra if name.casefold() in spellings]
+        return "".join(
+            f"\n  {name!r} differs from {known!r} only in case: names are compared as written" for name, known in pairs
         )
 
 

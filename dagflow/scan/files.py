@@ -14,6 +14,7 @@ from dagflow.scan.framework import BlockScan, BlockSchemaNegotiator
 from dagflow.scan.readers.lifecycle import ManagedBatchReader
 from dagflow.scan.readers.machine import close_after
 from dagflow.scan.schema.implicit import FileFacts
+from dagflow.scan.schema.numbers import INFERRED
 from dagflow.scan.schema.shape import COLUMNS, Shape, check_tested, make_shape
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ class FileScan(BlockScan):
             is_array=self._is_array,
             is_by_position=not self.format.has_header,
             named_as=self.format.column_name,
+            numbers=self.format.numbers or INFERRED,
         )
         check_tested(self.format.tested_columns, self.agreed, shape)
         return shape

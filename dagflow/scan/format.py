@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from dagflow.scan.files import FileSchemaNegotiator
     from dagflow.scan.readers.managed import ManagedReader
+    from dagflow.scan.schema.numbers import NumberText
     from dagflow.storage import BinaryReader
 
 
@@ -36,6 +37,18 @@ class Format(ABC):
     has_header: bool = True
     """With `offers_array`: whether the files name their columns. A field or property of the format may override it. If it is
     False and there is no schema, there is only the array."""
+
+    @property
+    def numbers(self) -> NumberText | None:
+        """The spelling of numbers in files of text; None for formats whose numbers are not text, or have a syntax of their own.
+
+        `is_inferred` False says that options of the format declare the types of columns, so that `007` may be a number.
+        """
+        return None
+
+    def number_problem(self, numbers: NumberText) -> str | None:
+        """Return the problem of a spelling of numbers that a column has in these files, None without any."""
+        return None
 
     @property
     def tested_columns(self) -> tuple[str, ...]:

@@ -166,12 +166,14 @@ class BlockScan(ABC):
 
     def _asking(self) -> dict[str, Any]:
         """Return what all negotiators of the scan have."""
+        shape = self._output.shape
         return {
             "context": self.context,
             "limits": self._limits,
-            "columns": self._output.shape.columns_to_read(self.settings.drift),
-            "provided_schema": self._output.shape.source_schema,
-            "parsed": frozenset() if self.settings.schema is None else self.settings.schema.parsed,
+            "columns": shape.columns_to_read(self.settings.drift),
+            "provided_schema": shape.source_schema,
+            "parsed": shape.spelled.union(() if self.settings.schema is None else self.settings.schema.parsed),
+            "inferred": shape.inferred,
             "build": self._build,
             "report": self._report,
         }
@@ -213,6 +215,9 @@ class BlockScan(ABC):
     def _compare(self, schema: pa.Schema, is_complete: bool, path: str) -> None:
         """Compare the columns of a file with the known ones. Raises ColumnMissing, ColumnExtra."""
         drift, shape = self.settings.drift, self._output.shape
+        lacking = {root.casefold() for root in shape.roots if root not in schema.names}
+        if not lacking.isdisjoint(name.casefold() for name in schema.names if name not in shape.roots):
+            self.context.count("columns_in_another_case")
         if is_complete and drift.missing == "error":
             self._refuse_missing(schema.names, path)
         if shape.is_open and drift.extra == "error":

@@ -15,8 +15,9 @@ from dagflow.arrow_types.held import objects
 from dagflow.scan.bad_rows import SHOWN_CHARACTERS, BadRow, RowOrigin
 from dagflow.scan.errors import ColumnExtra, ColumnTwice, KeyMisfit
 from dagflow.scan.readers.loader import Harvest, rows_without_columns
-from dagflow.scan.schema.cast import converted, text_of, unknown_field
+from dagflow.scan.schema.cast import PLAIN, converted, text_of, unknown_field
 from dagflow.scan.schema.implicit import FileFacts
+from dagflow.scan.schema.numbers import INFERRED
 from dagflow.scan.schema.shape import OutputColumn, Shape
 from dagflow.scan.schema.table import Drift
 from dagflow.scan.schema.types import above
@@ -116,7 +117,8 @@ class Output:
             and (self.file_columns is None or root not in self.file_columns)
             and (value := facts.keys.get(root)) is not None
         ):
-            values = pc.fill_null(values, _of_key(root, value, column.type, facts.path))
+            is_inferred = column.numbers.is_inferred
+            values = pc.fill_null(values, value_of_key(root, value, column.type, facts.path, is_inferred=is_inferred))
         if settings is None:
             return values
         if settings.default is not None and values.null_count:
@@ -132,7 +134,7 @@ class Output:
             if not wide.equals(column.type) and not _is_text(values.type):
                 self.shape = self.shape.with_type(root, wide)
                 column = attrs.evolve(column, type=wide)
-        result, bad = converted(values, column.type, column.column, drops=self.drift.extra == "ignore")
+        result, bad = converted(values, column.type, column.column, drops=self.drift.extra == "ignore", numbers=column.numbers)
         if bad is None:
             return result
         match self.drift.changed:
@@ -147,7 +149,7 @@ class Output:
                 self.count("values_rescued", pc.sum(bad).as_py())
                 problems.rescue_values(root, values, bad)
             case "error":
-                problems.add(root, bad, f"is not a valid {type_text(column.type)}", values)
+                problems.add(root, bad, f"is not a valid {type_text(column.type)}{_why(values, bad, column)}", values)
         return result
 
     # Rows
@@ -179,7 +181,9 @@ class Output:
             case "rescued":
                 return problems.rescued()
             case "key":
-                return repeated(_of_key(column.name, facts.keys.get(column.name), column.type, facts.path), column.type, rows)
+                value, is_inferred = facts.keys.get(column.name), column.numbers.is_inferred
+                key = value_of_key(column.name, value, column.type, facts.path, is_inferred=is_inferred)
+                return repeated(key, column.type, rows)
         if column.name == "block_offset":
             return pa.nulls(rows, pa.int64()) if loaded.positions is None else loaded.positions
         return repeated(facts.value(column.name), column.type, rows)
@@ -189,15 +193,27 @@ def _widened(values: pa.Array, column: OutputColumn) -> tuple[pa.DataType, pa.Ar
     """Return the narrowest wider type to which all values convert, else text, with the converted values and which are bad."""
     if _is_text(values.type) and (column.column is None or column.column.format is None):
         for kind in above(column.type):
-            result, bad = converted(values, kind, column.column)
+            result, bad = converted(values, kind, column.column, numbers=column.numbers)
             if bad is None and not (pa.types.is_floating(kind) and pc.any(pc.match_substring_regex(values, LONG)).as_py()):
                 return kind, result, None
     return pa.string(), *converted(values, pa.string())
 
 
-def _of_key(key: str, value: str | None, kind: pa.DataType, path: str) -> pa.Scalar:
-    """Return the value of a key of folders, converted to a type. Raises KeyMisfit."""
-    result, bad = converted(pa.array([value], pa.string()), kind)
+def _why(values: pa.Array, bad: pa.Array, column: OutputColumn) -> str:
+    """Return the reason for values that would be valid if the type was not inferred, else an empty text."""
+    if not column.numbers.is_inferred or not _is_text(values.type):
+        return ""
+    _, wrong = converted(values.filter(bad), column.type, numbers=attrs.evolve(column.numbers, is_inferred=False))
+    is_other = wrong is None or not pc.all(wrong).as_py()
+    return ", the type that the sample has: written again, it would be another text" if is_other else ""
+
+
+def value_of_key(key: str, value: str | None, kind: pa.DataType, path: str, *, is_inferred: bool = True) -> pa.Scalar:
+    """Return the value of a key of folders, converted to a type, which was inferred from all folders or given by the user.
+
+    Raises KeyMisfit.
+    """
+    result, bad = converted(pa.array([value], pa.string()), kind, numbers=INFERRED if is_inferred else PLAIN)
     if bad is not None:
         raise KeyMisfit(path=path, key=key, value=value or "", type=type_text(kind))
     return result[0]
@@ -223,7 +239,7 @@ def _any_value(kind: pa.DataType) -> pa.Scalar:
         return pa.scalar([], kind)
     if types.is_string(kind) or types.is_large_string(kind):
         return pa.scalar("", kind)
-    return pa.scalar(0, pa.int64()).cast(kind) if not types.is_decimal(kind) else pa.scalar("0").cast(kind)
+    return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(bytes(32))])[0]  # zero, in the bytes of any other type
 
 
 def repeated(value: Any, kind: pa.DataType, rows: int) -> pa.Array:

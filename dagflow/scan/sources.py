@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 import attrs
 
-from dagflow.arrow_types import type_text, wider
 from dagflow.model.operator.context import OperatorContext
 from dagflow.ranges import RangeTracker
-from dagflow.scan.agreement import has_all_columns, loaded_schema, needs_columns, spread
+from dagflow.scan.agreement import MergedColumns, has_all_columns, loaded_schema, needs_columns, spread
 from dagflow.scan.framework import BlockScan, BlockSchemaNegotiator
 from dagflow.scan.readers.lifecycle import ManagedBatchReader
 from dagflow.scan.readers.loader import BatchLimits, ResultSetLoader
 from dagflow.scan.readers.machine import close_after
 from dagflow.scan.readers.managed import ManagedReader
 from dagflow.scan.schema.implicit import FileFacts
-from dagflow.scan.schema.plain import plain_schema
 from dagflow.scan.schema.shape import AgreedSchema, Shape, make_shape
 from dagflow.scan.settings import ScanSettings
 
@@ -118,19 +116,27 @@ class SourceScan(BlockScan):
         return self._managed(reader, negotiator, lambda: source.close_stream(stream))
 
 
-def agree_on_blocks(source: ColumnSource[B], settings: ScanSettings, blocks: Sequence[B], samples: int) -> AgreedSchema:
+def agree_on_blocks(
+    source: ColumnSource[B],
+    settings: ScanSettings,
+    blocks: Sequence[B],
+    samples: int,
+    *,
+    warn: Callable[[str], None] = lambda text: None,
+    before: AgreedSchema | None = None,
+) -> AgreedSchema:
     """Return the schema of blocks, from the first rows of at most `samples` of them, spread evenly.
 
-    A column gets the type that is wide enough for all. No block is opened if the settings say all columns.
+    A column gets the type that is wide enough for all. No block is opened if the settings say all columns. `warn` as in `agree`.
     """
-    types: dict[str, Any] = {}
+    merged = MergedColumns.beside(settings, before, warn)
     with_columns = 0
     for block in spread(blocks, samples) if needs_columns(settings) else ():
         schema = _first_columns(source, block)
         with_columns += bool(schema)
-        for field in plain_schema(schema) if schema is not None else ():
-            types[field.name] = wider(types[field.name], field.type) if field.name in types else field.type
-    return AgreedSchema(columns=tuple((name, type_text(kind)) for name, kind in types.items()), files=with_columns)
+        if schema is not None:
+            merged.add(schema, source.place_of(block))
+    return AgreedSchema(columns=merged.columns, files=with_columns)
 
 
 def is_agreed(settings: ScanSettings, agreed: AgreedSchema) -> bool:

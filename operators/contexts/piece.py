@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dagflow.config import KiB
 from operators.contexts.entity import Entity
-from operators.contexts.text import decode_text, text_codec
+from operators.contexts.text import MARK, decode_text, text_codec
 
 DECODED_BYTES = 16 * KiB
 SMALL_BYTES = 64 * KiB
@@ -321,6 +321,16 @@ def _arrow_binary(data: bytes, offsets: NDArray[np.int32], delimiter_bytes: int)
 def _as_string(array: Any) -> Any:
     """Return the same buffers as text, unchecked: for bytes that are known to be UTF-8."""
     return pa.StringArray.from_buffers(len(array), array.buffers()[1], array.buffers()[2], None, 0, array.offset)
+
+
+def without_mark(piece: Piece, texts: Any) -> Any:
+    """Return the lines of a piece, as a column of text, without the byte order mark that a file may begin with."""
+    if piece.position or piece.layout is None or not len(texts):
+        return texts
+    first = texts[0].as_py()
+    if first is None or not first.startswith(MARK):
+        return texts
+    return pa.concat_arrays([pa.array([first.removeprefix(MARK)], texts.type), texts.slice(1)])
 
 
 def int64_array(values: Any) -> Any:

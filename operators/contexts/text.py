@@ -10,6 +10,8 @@ from typing import Literal
 from operators.contexts.errors import BadText
 
 Codec = Literal["utf-8", "single", "other"]
+MARK = "\ufeff"
+"""The byte order mark, which a file of text may begin with."""
 
 
 @functools.lru_cache(maxsize=64)
@@ -37,7 +39,7 @@ def text_codec(encoding: str, by_lines: bool = True) -> Codec:
         return "other"
     if name == "utf-8-sig":
         raise ValueError(
-            "encoding 'utf-8-sig' cannot be read in blocks: use 'utf-8'; the first record of a file may then begin with U+FEFF"
+            "encoding 'utf-8-sig' cannot be read in blocks: use 'utf-8'; a byte order mark at the start of a file is skipped"
         )
     if probe != b"x\r\n":
         raise ValueError(

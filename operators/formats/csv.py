@@ -8,7 +8,7 @@ import attrs
 import pyarrow as pa
 
 from dagflow.config import integer_from, one_of
-from dagflow.scan import Format
+from dagflow.scan import Format, NumberText
 from operators.formats.delimited.dialect import Dialect
 from operators.formats.options import a_text, a_text_or_none, texts
 
@@ -53,6 +53,8 @@ class CsvFormat(Format):
         skip_lines: the number of lines to skip before the header.
         trim: remove blanks around fields.
         nulls: strings that mean null. In columns of strings, a quoted one is a string.
+        decimal, thousands: the decimal point of numbers, and the character between groups of three digits: `decimal=","` and
+            `thousands="."` for `1.234,50`. `Column` sets them for a single column.
         clean_header: make column names of letters, digits and `_` only. False: keep them as they are.
         extra_fields: "ignore" fields beyond the last column (counter `rows_with_extra_fields`), or treat the row as "bad".
         missing_fields: use "null" for missing fields (counter `rows_with_missing_fields`), or treat the row as "bad".
@@ -86,9 +88,11 @@ class CsvFormat(Format):
     clean_header: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
     extra_fields: Literal["ignore", "bad"] = attrs.field(default="ignore", kw_only=True, validator=one_of(("ignore", "bad")))
     missing_fields: Literal["null", "bad"] = attrs.field(default="null", kw_only=True, validator=one_of(("null", "bad")))
+    decimal: str = attrs.field(default=".", kw_only=True, validator=a_text)
+    thousands: str = attrs.field(default="", kw_only=True, validator=a_text)
 
     def __attrs_post_init__(self) -> None:
-        problem = self.dialect.problem()
+        problem = self.dialect.problem() or self.numbers.problem() or self.number_problem(self.numbers)
         if problem is not None:
             raise ValueError(problem)
 
@@ -97,6 +101,22 @@ class CsvFormat(Format):
         """The separation of fields and records."""
         escape = None if self.escape == self.quote else self.escape
         return Dialect(self.delimiter, self.quote or None, escape, self.comment or None, self.encoding, self.trim)
+
+    @property
+    def numbers(self) -> NumberText:
+        """The spelling of numbers. Types are inferred."""
+        return NumberText(self.decimal, self.thousands, is_inferred=True)
+
+    def number_problem(self, numbers: NumberText) -> str | None:
+        """Return the problem of a spelling of numbers in these files, None without any."""
+        if self.quote:  # fields with the delimiter in them are quoted
+            return None
+        for name, mark in (("decimal", numbers.decimal), ("thousands", numbers.thousands)):
+            if mark and mark in self.delimiter:
+                return (
+                    f"delimiter and {name} are both {mark!r}, and there is no quote: set delimiter to what separates the fields"
+                )
+        return None
 
     @property
     def cuts(self) -> Literal["any", "none"]:  # type: ignore[override]  # the encoding decides

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from codecs import BOM_UTF8
+import codecs
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dagflow.config import one_of
-from dagflow.scan import FileSchemaNegotiator, Format, ResultSetLoader, not_text, to_type
+from dagflow.scan import FileSchemaNegotiator, Format, NumberText, ResultSetLoader, not_text, to_type
 from operators.contexts import FixedRecordsReaderContext, Piece
 from operators.contexts.entity import PieceReaderContext
 from operators.contexts.text import text_codec
@@ -29,6 +29,18 @@ if TYPE_CHECKING:
 CRLF = "\r\n"
 ENDS = ("", "\n", CRLF)
 BLANK = " \0"
+_UTF8 = {codecs.BOM_UTF8: "utf-8"}
+MARKS: Mapping[str, Mapping[bytes, str]] = {
+    "utf-8": _UTF8,
+    "utf-8-sig": _UTF8,
+    "utf-16": {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"},
+    "utf-16-le": {codecs.BOM_UTF16_LE: "utf-16-le"},
+    "utf-16-be": {codecs.BOM_UTF16_BE: "utf-16-be"},
+    "utf-32": {codecs.BOM_UTF32_LE: "utf-32-le", codecs.BOM_UTF32_BE: "utf-32-be"},
+    "utf-32-le": {codecs.BOM_UTF32_LE: "utf-32-le"},
+    "utf-32-be": {codecs.BOM_UTF32_BE: "utf-32-be"},
+}
+"""The byte order marks that files of an encoding may begin with."""
 
 
 def places(given: Any) -> dict[str, tuple[int, int]]:
@@ -48,7 +60,7 @@ class FixedWidthFormat(Format):
 
     The value of a column is its bytes as text, without blanks (spaces, NUL) around it. Blanks only are null. A record is a bad
     row if its text cannot be decoded, if it lacks its line end, or if the file ends within it. Records are found by counting
-    bytes, so after a line that is too short or too long, all that follow are bad rows.
+    bytes, so after a line that is too short or too long, all that follow are bad rows. A byte order mark is skipped.
 
     Args:
         columns: `(offset, width)` of each column by name, in bytes; offsets are counted from the record's start.
@@ -99,11 +111,21 @@ class FixedWidthFormat(Format):
                 problems.append(str(error))
 
     @property
+    def marks(self) -> Mapping[bytes, str]:
+        """The byte order marks that files may begin with, and the encoding that each says."""
+        return MARKS.get(codecs.lookup(self.encoding).name, {})
+
+    @property
     def length(self) -> int:
         """Bytes of a record, its line end included."""
         if self.record_length is not None:
             return self.record_length
         return max((offset + width for offset, width in self.columns.values()), default=0) + len(self.line_end)
+
+    @property
+    def numbers(self) -> NumberText:
+        """The spelling of numbers. `types` declares the columns that are numbers."""
+        return NumberText()
 
     @property
     def schema(self) -> pa.Schema:
@@ -125,13 +147,15 @@ class FixedWidthReader(LinesReader):
 
     _loader: ResultSetLoader = attrs.field(init=False)
     _format: FixedWidthFormat = attrs.field(init=False)
+    _records: FixedRecordsReaderContext = attrs.field(init=False)
 
     def make_context(self, negotiator: FileSchemaNegotiator) -> PieceReaderContext:
         """Return a context that finds records instead of lines."""
         assert isinstance(negotiator.options, FixedWidthFormat)
         self._format = negotiator.options
         self.counts_lines = bool(self._format.line_end)
-        return FixedRecordsReaderContext(self._format.length, partial="emit")
+        self._records = FixedRecordsReaderContext(self._format.length, partial="emit", marks=tuple(self._format.marks))
+        return self._records
 
     def begin(self, negotiator: FileSchemaNegotiator) -> None:
         """Declare the schema: it is known early."""
@@ -151,7 +175,7 @@ class FixedWidthReader(LinesReader):
         if end:
             is_good = (rows[:, -len(end) :] == np.frombuffer(end, np.uint8)).all(axis=1)
             for row in np.flatnonzero(~is_good).tolist():
-                self._bad(piece, row, self._wrong_end(bytes(rows[row]), int(piece.positions[row])))
+                self._bad(piece, row, self._wrong_end(bytes(rows[row])))
         if rest:  # told last: of a wrong line end, all that is behind it is out of step
             self._bad(piece, len(piece) - 1, f"the record is cut short: it has {rest} bytes, not {length}")
         columns = {}
@@ -169,7 +193,7 @@ class FixedWidthReader(LinesReader):
     def _column(self, values: Any, name: str, piece: Piece, is_good: Any) -> Any:
         """Return the texts of a column, of which `values` are the bytes, and mark rows without one as bad."""
         rows, width = values.shape
-        data, encoding = values.tobytes(), self._format.encoding
+        data, encoding = values.tobytes(), self._encoding
         codec = text_codec(encoding, by_lines=False)
         texts: Any = None
         if codec != "other" and data.isascii():
@@ -187,9 +211,14 @@ class FixedWidthReader(LinesReader):
         trimmed = pc.utf8_trim(texts, BLANK)
         return pc.if_else(pc.equal(trimmed, ""), None, trimmed)
 
+    @property
+    def _encoding(self) -> str:
+        """The encoding of the file at hand: of UTF-16 and UTF-32, a mark says the order of bytes."""
+        return self._format.marks.get(self._records.mark, self._format.encoding)
+
     def _text(self, value: bytes, row: int, name: str, piece: Piece, is_good: Any) -> str | None:
         try:
-            return value.decode(self._format.encoding)
+            return value.decode(self._encoding)
         except UnicodeDecodeError as error:
             if is_good[row]:
                 at = self._format.columns[name][0] + error.start
@@ -198,12 +227,10 @@ class FixedWidthReader(LinesReader):
                 self._bad(piece, row, reason, name)
             return None
 
-    def _wrong_end(self, record: bytes, position: int) -> str:
+    def _wrong_end(self, record: bytes) -> str:
         """Explain why a record does not end as it should."""
         end = self._format.line_end.encode()
         reason = f"{end!r} should end the record, and {record[-len(end) :]!r} stands there"
-        if position == 0 and record.startswith(BOM_UTF8):
-            return f"{reason}: the file begins with a byte-order mark, of {len(BOM_UTF8)} bytes: write it anew without"
         if end == b"\n" and record.endswith(b"\r"):
             return f"{reason}: do lines end with {CRLF!r}? Then say line_end={CRLF!r}"
         at = record.find(b"\n")

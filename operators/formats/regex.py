@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dagflow.scan import FileSchemaNegotiator, Format, ResultSetLoader, RowOrigin, not_text, to_type
+from dagflow.scan import FileSchemaNegotiator, Format, NumberText, ResultSetLoader, RowOrigin, not_text, to_type
 from operators.contexts import Piece
 from operators.contexts.errors import BadText
+from operators.contexts.piece import without_mark
 from operators.contexts.text import decode_text, text_codec
 from operators.formats.options import a_text, texts, texts_by_name, types_by_name
 from operators.formats.text.lines import LinesReader
@@ -97,6 +98,11 @@ class RegexFormat(Format):
         return LogPattern(ready.pattern, {**ready.types, **self.types}, {**ready.times, **self.times}, (*null,))
 
     @property
+    def numbers(self) -> NumberText:
+        """The spelling of numbers. `types` declares the columns that are numbers."""
+        return NumberText()
+
+    @property
     def names(self) -> list[str]:
         """The columns."""
         return list(re.compile(self.whole.pattern, re.ASCII).groupindex)
@@ -143,7 +149,7 @@ class RegexReader(LinesReader):
 
     def load(self, piece: Piece) -> None:
         """Match the lines of a piece, and load the groups of those that match."""
-        texts, numbers = self._texts(piece), np.arange(len(piece))
+        texts, numbers = without_mark(piece, self._texts(piece)), np.arange(len(piece))
         if texts.null_count:
             numbers = np.flatnonzero(texts.is_valid().to_numpy(zero_copy_only=False))
             texts = texts.drop_null()

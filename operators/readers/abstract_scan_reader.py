@@ -83,12 +83,21 @@ class ReadsColumns(ScaledReader, Generic[T]):
     def check(self) -> None:
         """Raise ValueError where properties contradict each other."""
         with all_problems(super().check, lambda: self.scan_settings.projection, lambda: to_type(self.null_type)) as problems:
-            if self._record_class is not None and (self.columns is not None or self.schema is not None):
-                problems.append(
-                    f"columns and schema are the fields of {self._record_class.__name__}: leave them out, or the class"
-                )
+            if self._record_class is not None and self.columns is not None:
+                problems.append(f"columns are the fields of {self._record_class.__name__}: leave them out, or the class")
+            if self._record_class is None and isinstance(self.schema, TableSchema):
+                untyped = [name for name, column in self.schema.columns.items() if column.type is None]
+                problems.extend(f"column {name!r} of schema has no type: Column('date32', …)" for name in untyped)
+            if not problems:  # the schema can be made
+                problems.extend(self.number_problems())
             if self.on_error == "route":
                 problems.append('on_error is "route", but the port errors carries bad rows: set on_bad_row = "route"')
+
+    def number_problems(self) -> list[str]:
+        """Return the problems of columns with a spelling of numbers: `decimal`, `thousands`. Here numbers are not text."""
+        schema = self.scan_settings.schema
+        names = () if schema is None else [name for name, column in schema.columns.items() if column.spells_numbers]
+        return [f"column {name!r} has decimal or thousands, but numbers of {type(self).__name__} are not text" for name in names]
 
     def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
         """Return batches, whatever handler takes them."""
@@ -123,8 +132,9 @@ class ReadsColumns(ScaledReader, Generic[T]):
     def scan_settings(self) -> ScanSettings:
         """The settings of the scan, from the properties and the class of its records."""
         properties = {field.name: getattr(self, field.name) for field in attrs.fields(ScanSettings) if hasattr(self, field.name)}
-        if self.schema is None and self._record_class is not None:
-            properties["schema"] = TableSchema.of(self._record_class, strict=True)
+        if self._record_class is not None:
+            own = TableSchema.of(self._record_class, strict=True)
+            properties["schema"] = own if self.schema is None else own.with_formats(TableSchema.of(self.schema))
         return ScanSettings(**properties)
 
     @property
@@ -199,7 +209,7 @@ class AbstractScanReader(ReadsColumns[T], Generic[T, B, S]):
         if known is not None and is_agreed(self.scan_settings, known):
             return before
         try:
-            agreed = agree_on_blocks(self, self.scan_settings, items, self.sample_blocks)
+            agreed = agree_on_blocks(self, self.scan_settings, items, self.sample_blocks, warn=context.warn, before=known)
             if known is not None:
                 agreed = extend_schema(known, agreed, self.drift)
             self._made(agreed, context).close()  # what is asked for, and not there, is told before anything runs

@@ -8,7 +8,7 @@ import attrs
 import pyarrow as pa
 
 from dagflow.errors import ProjectionError
-from dagflow.scan import FileFacts, is_implicit, to_type
+from dagflow.scan import FileFacts, is_implicit, to_type, value_of_key
 from operators.formats.predicates import Predicate
 
 
@@ -39,7 +39,7 @@ class PathFilter:
                 )
 
     def keeps(self, facts: FileFacts) -> bool:
-        """Return True if all conditions hold for a file. Raises ValueMisfit for values that cannot be compared."""
+        """Return True if all conditions hold for a file. Raises ValueMisfit for values that cannot be compared, KeyMisfit."""
         is_kept = self._known.get(facts.path)
         if is_kept is None:
             is_kept = self._known[facts.path] = all(self._holds(condition, facts) for condition in self.conditions)
@@ -49,6 +49,6 @@ class PathFilter:
         name = condition.column
         is_key = name in self.keys
         text = facts.keys.get(name) if is_key else facts.value(name)
-        value = pa.array([text], pa.string()).cast(to_type(self.keys[name]) if is_key else pa.string())
-        table = pa.table({name: value})
+        value = value_of_key(name, text, to_type(self.keys[name]), facts.path) if is_key else pa.scalar(text, pa.string())
+        table = pa.table({name: pa.repeat(value, 1)})
         return bool(table.filter(condition.expression(table.schema, facts.path)).num_rows)

@@ -9,6 +9,7 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow import FileBlockMetadata, InputPort, OperatorContext
+from dagflow.arrow_types import type_text
 from dagflow.errors import ScanError
 from dagflow.ranges import OffsetRangeTracker
 from dagflow.scan import (
@@ -18,6 +19,7 @@ from dagflow.scan import (
     Format,
     TableSchema,
     describe_columns,
+    is_number,
     make_scan,
     reads_array,
 )
@@ -25,7 +27,7 @@ from dagflow.storage import explained
 from operators.contexts.errors import ReadError
 from operators.formats.named import format_named
 from operators.formats.predicates import Predicate, predicates
-from operators.problems import all_problems
+from operators.problems import all_problems, problems_of
 from operators.readers.abstract_scan_reader import ReadsColumns
 from operators.readers.path_filter import PathFilter
 from operators.readers.planned_files import ReadsPlannedFiles
@@ -52,7 +54,8 @@ class ScanReader(ReadsPlannedFiles, ReadsColumns[T], Generic[T]):
 
     The columns and their types are settled before the first window, from a sample of the files, and then stay the same: see
     docs/explanation/scans.md. `ScanReader[Trip](…)` reads the fields of the attrs class `Trip`, and no others, as columns of
-    their types: operators behind it get `Trip`s, or batches of them.
+    their types: operators behind it get `Trip`s, or batches of them. `schema` may then say how their text is read:
+    `{"day": Column(format="%d.%m.%Y")}`.
 
     Args:
         format: the format, with its options: `CsvFormat(delimiter=";")`. Or the name of one without options: `csv`,
@@ -74,7 +77,8 @@ class ScanReader(ReadsPlannedFiles, ReadsColumns[T], Generic[T]):
         allow_growth: see ReadsPlannedFiles.
 
     Counters: `blocks`, `records`, `batches`, `bytes` (of blocks), `bad_rows`, `values_nulled`, `values_rescued`,
-    `streams_opened`, `blocks_unsplittable`, `time_ms`.
+    `columns_in_another_case` (files that lack a column, and have one whose name differs only in case), `streams_opened`,
+    `blocks_unsplittable`, `time_ms`.
 
     >>> import pathlib, tempfile
     >>> from dagflow.testing import scan_table
@@ -98,8 +102,26 @@ class ScanReader(ReadsPlannedFiles, ReadsColumns[T], Generic[T]):
 
     def check(self) -> None:
         """Raise ValueError where properties contradict each other."""
-        with all_problems(super().check, lambda: reads_array(self.format, self.scan_settings)):
-            pass
+        with all_problems(super().check) as problems:
+            if not problems:  # the schema can be made
+                problems.extend(problems_of(lambda: reads_array(self.format, self.scan_settings)))
+
+    def number_problems(self) -> list[str]:
+        """Return the problems of columns with a spelling of numbers, and of the format with it."""
+        name, of_format = type(self.format).__name__, self.format.numbers
+        schema = self.scan_settings.schema
+        columns = {} if schema is None else {n: c for n, c in schema.columns.items() if c.spells_numbers}
+        if of_format is None:
+            return [f"column {n!r} has decimal or thousands, but numbers of {name} are not text" for n in columns]
+        problems = []
+        for column, settings in columns.items():
+            if not is_number(settings.arrow):
+                problems.append(f"column {column!r} has decimal or thousands, but is of type {type_text(settings.arrow)}")
+                continue
+            numbers = settings.numbers(of_format)
+            problem = numbers.problem() or self.format.number_problem(numbers)
+            problems += [f"column {column!r}: {problem}"] if problem else []
+        return problems
 
     # For the planner
 
@@ -151,7 +173,15 @@ class ScanReader(ReadsPlannedFiles, ReadsColumns[T], Generic[T]):
 
         try:
             with explained(next(iter(by_path), ""), "reading"):
-                agreed = agree(self.format, self.scan_settings, files_of(map(self._by_now, items)), opened, keeps)
+                agreed = agree(
+                    self.format,
+                    self.scan_settings,
+                    files_of(map(self._by_now, items)),
+                    opened,
+                    keeps,
+                    warn=context.warn,
+                    before=known,
+                )
             folders = {item.folder_columns for item in items}
             if None not in folders:
                 columns = [column for text in sorted(map(str, folders)) for column in TableSchema.of(text).columns.items()]

@@ -31,8 +31,10 @@ class SchemaNegotiator:
             does so (`is_projected`).
         provided_schema: the columns and types that the user has provided or the run has agreed on; None: the reader decides. A
             reader may load any type that converts to these; loading exactly these saves the conversion.
-        parsed: columns whose text is parsed by settings of the user (Column: `format`, `blank`). Formats of text load it as it
-            is.
+        parsed: columns whose text is parsed by settings of the user (Column: `format`, `blank`, `decimal`, `thousands`). Formats
+            of text load it as it is.
+        inferred: columns whose types come from a sample, so that `007` is not a number (see NumberText). A format of text loads
+            the text that is not, and the framework decides.
     """
 
     context: OperatorContext
@@ -40,6 +42,7 @@ class SchemaNegotiator:
     columns: tuple[str, ...] | None = None
     provided_schema: pa.Schema | None = None
     parsed: frozenset[str] = frozenset()
+    inferred: frozenset[str] = frozenset()
     _build: Callable[[SchemaNegotiator], ResultSetLoader] = attrs.field(alias="build")
     _report: Callable[[BadRow], None] = attrs.field(alias="report")
     table_schema: pa.Schema | None = attrs.field(init=False, default=None)

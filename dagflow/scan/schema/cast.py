@@ -13,27 +13,33 @@ import pyarrow.compute
 
 from dagflow.arrow_types.held import not_held
 from dagflow.scan.schema import time_formats
+from dagflow.scan.schema.numbers import NumberText, is_number, is_overflown
 from dagflow.scan.schema.table import Column
 
 pc: Any = pyarrow.compute  # its functions are made at run time
 
 TRUE, FALSE = ("true", "t", "yes", "y", "on", "1"), ("false", "f", "no", "n", "off", "0")
 _TIME = r"^[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?$"
+_INTEGER = r"^(?:\+|(-))?([0-9]+)(?:\.0*)?$"
+"""Integers as Arrow does not parse them: with a plus sign, or `1.0`."""
 _SAFE_DIGITS = 38
 """Above this number of digits, Arrow does not check that a decimal fits: 5,000 nines become -1."""
 _CONTEXT = decimal.Context(prec=160)
 _ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError, TypeError, OverflowError, RecursionError)
 
 
+PLAIN = NumberText()
+
+
 def converted(
-    values: pa.Array, target: pa.DataType, column: Column | None = None, *, drops: bool = False
+    values: pa.Array, target: pa.DataType, column: Column | None = None, *, drops: bool = False, numbers: NumberText = PLAIN
 ) -> tuple[pa.Array, pa.Array | None]:
     """Convert values to another type. Also return which of them are bad (a boolean array; None if no value is).
 
     A bad value is replaced by null. Text is trimmed, and blank text is null (see Column), unless it stays text. No value is
     changed
     silently: 1.5 is not an int, 300 not an int8; only decimals are rounded to their scale, halves away from zero. `drops`: fields
-    that the structs of the target do not have are left out; else such a value is bad.
+    that the structs of the target do not have are left out; else such a value is bad. `numbers`: their spelling in text.
 
     >>> values, bad = converted(pa.array(["1", " 2", "x", "", None]), pa.int64())
     >>> values.to_pylist(), bad.to_pylist()
@@ -44,14 +50,14 @@ def converted(
     if pa.types.is_null(values.type):
         return pa.nulls(len(values), target), None
     if _is_text(values.type) and not _is_text(target):
-        return _of_text(values, target, column, drops)
+        return _of_text(values, target, column, drops, numbers)
     try:
-        return _whole(values, target, drops), None
+        return _whole(values, target, drops, numbers), None
     except _ERRORS:
-        return _one_by_one(values, target, column, drops)
+        return _one_by_one(values, target, column, drops, numbers)
 
 
-def _whole(values: pa.Array, target: pa.DataType, drops: bool) -> pa.Array:
+def _whole(values: pa.Array, target: pa.DataType, drops: bool, numbers: NumberText) -> pa.Array:
     """Convert a whole column at once. Raises one of _ERRORS if a value or the types do not convert."""
     types = pa.types
     if _is_text(target) and (types.is_nested(values.type) or types.is_boolean(values.type)):
@@ -59,10 +65,12 @@ def _whole(values: pa.Array, target: pa.DataType, drops: bool) -> pa.Array:
     if _is_text(target) and not_held(values, "text") is not None:
         raise ValueError("text does not hold such a time")
     if types.is_struct(target) and types.is_struct(values.type):
-        return _struct(values, target, drops)
+        return _struct(values, target, drops, numbers)
     if types.is_list(target) and types.is_list(values.type):
         inner = (
-            _whole(values.flatten(), target.value_type, drops) if not values.type.value_type.equals(target.value_type) else None
+            _whole(values.flatten(), target.value_type, drops, numbers)
+            if not values.type.value_type.equals(target.value_type)
+            else None
         )
         if inner is None:
             return pc.cast(values, target)
@@ -79,6 +87,10 @@ def _whole(values: pa.Array, target: pa.DataType, drops: bool) -> pa.Array:
         raise ValueError("numbers are not times")
     if types.is_timestamp(values.type) and types.is_temporal(target):
         return _of_timestamps(values, target)
+    if _is_text(values.type):
+        values, wrong = numbers.plain(values, target)
+        if wrong is not None:
+            raise ValueError("some are not written as numbers")
     result = pc.cast(values, target, safe=True)
     if types.is_floating(target) and pc.any(pc.and_not(pc.is_inf(result), pc.is_inf(values))).as_py():
         raise ValueError("too large a number")
@@ -101,7 +113,7 @@ def _of_timestamps(values: pa.Array, target: pa.DataType) -> pa.Array:
     return result
 
 
-def _struct(values: pa.StructArray, target: pa.StructType, drops: bool) -> pa.Array:
+def _struct(values: pa.StructArray, target: pa.StructType, drops: bool, numbers: NumberText) -> pa.Array:
     names = {f.name for f in target}
     if not drops and any(f.name not in names for f in values.type):
         raise ValueError("a field would be lost")
@@ -109,21 +121,27 @@ def _struct(values: pa.StructArray, target: pa.StructType, drops: bool) -> pa.Ar
     for f in target:
         at = values.type.get_field_index(f.name)
         part = pa.nulls(len(values), f.type) if at < 0 else values.field(at)
-        parts.append(part if part.type.equals(f.type) else _whole(part, f.type, drops))
+        parts.append(part if part.type.equals(f.type) else _whole(part, f.type, drops, numbers))
     return pa.StructArray.from_arrays(parts, fields=list(target), mask=pc.is_null(values))
 
 
-def _of_text(values: pa.Array, target: pa.DataType, column: Column | None, drops: bool) -> tuple[pa.Array, pa.Array | None]:
+def _of_text(
+    values: pa.Array, target: pa.DataType, column: Column | None, drops: bool, numbers: NumberText
+) -> tuple[pa.Array, pa.Array | None]:
     """Parse text, trimmed and without blanks; at once if all of it parses."""
     text = pc.utf8_trim_whitespace(values if not pa.types.is_large_string(values.type) else pc.cast(values, pa.string()))
     blank = pc.equal(text, "")
     if pc.any(blank).as_py():
-        zero = "0" if column is not None and column.blank == "zero" and _is_number(target) else None
+        zero = "0" if column is not None and column.blank == "zero" and is_number(target) else None
         text = pc.if_else(blank, pa.scalar(zero, pa.string()), text)
+    text, wrong = numbers.plain(text, target)
+    if wrong is not None:
+        text = pc.if_else(wrong, pa.scalar(None, pa.string()), text)
     try:
-        return _parsed(text, target, None if column is None else column.format), None
+        return _parsed(text, target, None if column is None else column.format), wrong
     except _ERRORS:
-        return _one_by_one(text, target, column, drops)
+        result, bad = _one_by_one(text, target, column, drops, numbers)
+        return result, bad if wrong is None else wrong if bad is None else pc.or_(bad, wrong)
 
 
 def _parsed(text: pa.Array, target: pa.DataType, format: str | None) -> pa.Array:
@@ -147,21 +165,7 @@ def _parsed(text: pa.Array, target: pa.DataType, format: str | None) -> pa.Array
     except pa.ArrowInvalid:
         if not types.is_integer(target):
             raise
-        return pc.cast(
-            pc.replace_substring_regex(text, r"^\+([0-9])", r"\1"), target, safe=True
-        )  # Arrow does not parse a plus sign
-
-
-def is_overflown(numbers: pa.Array, text: pa.Array) -> bool:
-    """Return whether a number parsed from text is infinite, but its text does not say so.
-
-    >>> is_overflown(pa.array([1.0, float("inf")]), pa.array(["1", "1e400"]))
-    True
-    """
-    infinite = pc.is_inf(numbers)
-    return bool(
-        pc.any(infinite).as_py() and pc.any(pc.and_not(infinite, pc.match_substring(text, "inf", ignore_case=True))).as_py()
-    )
+        return pc.cast(pc.replace_substring_regex(text, _INTEGER, r"\1\2"), target, safe=True)
 
 
 def _times(text: pa.Array, target: pa.DataType) -> pa.Array:
@@ -180,7 +184,9 @@ def _truth(text: pa.Array) -> pa.Array:
     return pc.if_else(pc.is_null(text), pa.scalar(None, pa.bool_()), true)
 
 
-def _one_by_one(values: pa.Array, target: pa.DataType, column: Column | None, drops: bool) -> tuple[pa.Array, pa.Array | None]:
+def _one_by_one(
+    values: pa.Array, target: pa.DataType, column: Column | None, drops: bool, numbers: NumberText
+) -> tuple[pa.Array, pa.Array | None]:
     """Convert runs of values at once. Halve those that fail, down to the values that are to blame."""
     pattern = None if column is None else column.format
     results: list[pa.Array] = []
@@ -190,16 +196,15 @@ def _one_by_one(values: pa.Array, target: pa.DataType, column: Column | None, dr
         start, count = pending.pop()
         part = values.slice(start, count)
         try:
-            result = (
-                _parsed(part, target, pattern) if _is_text(values.type) and not _is_text(target) else _whole(part, target, drops)
-            )
+            is_parsed = _is_text(values.type) and not _is_text(target)
+            result = _parsed(part, target, pattern) if is_parsed else _whole(part, target, drops, numbers)
             failed = pa.array([False] * count, pa.bool_())
         except _ERRORS:
             if count > 16:
                 half = count // 2
                 pending += [(start + half, count - half), (start, half)]
                 continue
-            result, failed = _slow(part, target, pattern, drops)
+            result, failed = _slow(part, target, pattern, drops, numbers)
         results.append(result)
         bad.append(failed)
     failed = pa.concat_arrays(bad) if bad else pa.array([], pa.bool_())
@@ -207,16 +212,18 @@ def _one_by_one(values: pa.Array, target: pa.DataType, column: Column | None, dr
     return whole, failed if pc.any(failed).as_py() else None
 
 
-def _slow(values: pa.Array, target: pa.DataType, format: str | None, drops: bool) -> tuple[pa.Array, pa.Array]:
+def _slow(
+    values: pa.Array, target: pa.DataType, format: str | None, drops: bool, numbers: NumberText
+) -> tuple[pa.Array, pa.Array]:
     results: list[Any] = []
     failed: list[bool] = []
     for row, value in enumerate(values):
         try:
             if not_held(single := values.slice(row, 1), "Python") is not None:
-                result = _whole(single, target, drops)[0]
+                result = _whole(single, target, drops, numbers)[0]
             else:
                 single = pa.array([value.as_py()], values.type)
-                result = None if not value.is_valid else _value(single, value.as_py(), target, format, drops)
+                result = None if not value.is_valid else _value(single, value.as_py(), target, format, drops, numbers)
         except (*_ERRORS, ArithmeticError):
             result = _BAD
         failed.append(result is _BAD)
@@ -227,13 +234,13 @@ def _slow(values: pa.Array, target: pa.DataType, format: str | None, drops: bool
 _BAD = object()
 
 
-def _value(single: pa.Array, value: Any, target: pa.DataType, format: str | None, drops: bool) -> Any:
+def _value(single: pa.Array, value: Any, target: pa.DataType, format: str | None, drops: bool, numbers: NumberText) -> Any:
     """Convert one value, which is also given as the array `single`. Raises if it does not convert."""
     types = pa.types
     if _is_text(target):
         return value.decode("utf-8") if isinstance(value, bytes) else text_of(value)
     if isinstance(value, str) and types.is_nested(target):
-        return _nested(_DECODER.decode(value), target, drops)
+        return _nested(_DECODER.decode(value), target, drops, numbers)
     if types.is_decimal(target):
         if isinstance(value, str) and ("_" in value or not value.isascii()):
             raise ValueError("a number as only Python writes it")
@@ -242,7 +249,7 @@ def _value(single: pa.Array, value: Any, target: pa.DataType, format: str | None
         return pa.scalar(rounded, target).as_py()
     if types.is_boolean(target) and isinstance(value, int) and value in (0, 1):
         return bool(value)
-    result = _parsed(single, target, format) if isinstance(value, str) else _whole(single, target, drops)
+    result = _parsed(single, target, format) if isinstance(value, str) else _whole(single, target, drops, numbers)
     return result[0].as_py() if not types.is_temporal(target) else result[0]
 
 
@@ -262,7 +269,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(parse_float=_float, object_pairs_hook=_object)
 
 
-def _nested(value: Any, target: pa.DataType, drops: bool) -> Any:
+def _nested(value: Any, target: pa.DataType, drops: bool, numbers: NumberText) -> Any:
     """Convert a value of JSON to a nested type. Raises if it does not convert."""
     types = pa.types
     if value is None:
@@ -271,15 +278,15 @@ def _nested(value: Any, target: pa.DataType, drops: bool) -> Any:
         fields = {f.name: f.type for f in target}
         if not isinstance(value, dict) or not (drops or value.keys() <= fields.keys()):
             raise ValueError("no such struct")
-        return {name: _nested(value.get(name), kind, drops) for name, kind in fields.items()}
+        return {name: _nested(value.get(name), kind, drops, numbers) for name, kind in fields.items()}
     if types.is_map(target):
-        return [(key, _nested(each, target.item_type, drops)) for key, each in dict(value).items()]
+        return [(key, _nested(each, target.item_type, drops, numbers)) for key, each in dict(value).items()]
     if types.is_list(target) or types.is_large_list(target):
         if not isinstance(value, list):
             raise ValueError("no list")
-        return [_nested(each, target.value_type, drops) for each in value]
+        return [_nested(each, target.value_type, drops, numbers) for each in value]
     is_big = isinstance(value, int) and not -(1 << 63) <= value < 1 << 63  # Arrow takes its text
-    result, bad = converted(pa.array([str(value) if is_big else value]), target, drops=drops)
+    result, bad = converted(pa.array([str(value) if is_big else value]), target, drops=drops, numbers=numbers)
     if bad is not None:
         raise ValueError("a part of it does not convert")
     return result[0].as_py()
@@ -328,7 +335,3 @@ def _plain(value: Any) -> str:
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))

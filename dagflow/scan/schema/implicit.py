@@ -95,7 +95,7 @@ def key_types(facts: Iterable[FileFacts]) -> dict[str, str]:
     with_values: set[str] = set()
     for each in facts:
         for key, value in each.keys.items():
-            is_integer = value is None or re.fullmatch(r"-?(0|[1-9]\d{0,17})", value) is not None
+            is_integer = value is None or re.fullmatch(r"0|-?[1-9][0-9]{0,17}", value) is not None
             integers[key] = integers.get(key, True) and is_integer
             with_values.update([key] if value is not None else [])
     return {key: "int64" if is_integer and key in with_values else "string" for key, is_integer in integers.items()}

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from dagflow.arrow_types import type_text
 from dagflow.scan.errors import ColumnNoSuchPart, ColumnReserved, ColumnUnknown, ProjectionError
+from dagflow.scan.schema.numbers import INFERRED, NumberText, is_number
 from dagflow.scan.schema.projection import STAR, ColumnPath, Projection, is_implicit
 from dagflow.scan.schema.table import RESCUED, Column, Drift, TableSchema
 from dagflow.scan.schema.types import to_type, without_null_types
@@ -49,7 +50,10 @@ class AgreedSchema:
 
 @attrs.frozen(kw_only=True)
 class OutputColumn:
-    """A column that a scan returns. `column`: the settings of the user; `type`: of the whole column that it is part of."""
+    """A column that a scan returns. `column`: the settings of the user; `type`: of the whole column that it is part of.
+
+    `numbers`: the spelling of numbers, where they are text.
+    """
 
     name: str
     kind: Kind
@@ -57,6 +61,7 @@ class OutputColumn:
     type: pa.DataType
     result: pa.DataType
     column: Column | None = None
+    numbers: NumberText = INFERRED
 
     @property
     def field(self) -> pa.Field:
@@ -72,11 +77,13 @@ class Shape:
     Attributes:
         known: all columns that files are known to have, with their types, whether they are selected or not.
         is_open: whether columns that appear later are selected, too (`*`, and no strict schema).
+        numbers: the spelling of numbers in columns that appear later.
     """
 
     columns: tuple[OutputColumn, ...]
     known: Mapping[str, pa.DataType]
     is_open: bool
+    numbers: NumberText = INFERRED
 
     def __attrs_post_init__(self) -> None:
         """Raise ColumnReserved if files have a column `_rescued`, too."""
@@ -102,15 +109,23 @@ class Shape:
         return None if self.is_open and drift.extra != "ignore" else tuple(self.roots)
 
     @property
+    def spelled(self) -> frozenset[str]:
+        """The columns of numbers that no parser takes as they are spelled: readers load their text."""
+        return frozenset(root for root, c in self.roots.items() if is_number(c.type) and not c.numbers.is_plain)
+
+    @property
+    def inferred(self) -> frozenset[str]:
+        """The columns whose types come from a sample."""
+        return frozenset(root for root, c in self.roots.items() if c.numbers.is_inferred)
+
+    @property
     def source_schema(self) -> pa.Schema:
         """The columns of files, with the types that they shall have."""
         return pa.schema([pa.field(name, kind) for name, kind in self.known.items()])
 
     def with_columns(self, extra: Iterable[pa.Field]) -> Shape:
         """Return the shape with further columns of files, at the end (before `_rescued`)."""
-        added = [
-            OutputColumn(name=f.name, kind="table", path=ColumnPath(f.name, f.name), type=f.type, result=f.type) for f in extra
-        ]
+        added = [_table(ColumnPath(f.name, f.name), f.type, None, self.numbers) for f in extra]
         tail = tuple(c for c in self.columns if c.kind == "rescued")
         head = tuple(c for c in self.columns if c.kind != "rescued")
         return attrs.evolve(self, columns=(*head, *added, *tail), known={**self.known, **{c.name: c.type for c in added}})
@@ -135,13 +150,14 @@ def make_shape(
     is_by_position: bool = False,
     named_as: Callable[[str], str] = str,
     has_files: bool = True,
+    numbers: NumberText = INFERRED,
 ) -> Shape:
     """Return the columns that a scan returns.
 
     `null_type`: the type of columns without a value so far (text by default). `is_array`: text is read as the array `columns`.
     `is_by_position`: the columns of files are those of the schema in order, so none of them is a key of folders.
     `named_as`: the name of a column that is selected by another name (Format.column_name). `has_files` False: there are no
-    columns that paths say.
+    columns that paths say. `numbers`: their spelling in text.
     Raises ColumnUnknown, ColumnNoSuchPart, ColumnReserved.
     """
     default_type = pa.string() if null_type is None else null_type
@@ -163,19 +179,19 @@ def make_shape(
         if path.is_star:
             names = provided if is_strict else dict.fromkeys((*provided, *known, *keys))
             columns += [
-                _table(ColumnPath(n, n), known[n], provided.get(n)) if n in known else _other(n, "key", keys[n])
+                _table(ColumnPath(n, n), known[n], provided.get(n), numbers) if n in known else _key(n, keys[n], provided.get(n))
                 for n in names
                 if n not in explicit and (n in known or n in keys)
             ]
         elif (root := path.root if path.root in known else named_as(path.root)) in known:
-            columns.append(_table(attrs.evolve(path, root=root), known[root], provided.get(root)))
+            columns.append(_table(attrs.evolve(path, root=root), known[root], provided.get(root), numbers))
         else:
-            columns.append(_unread(path, keys, drift, tuple(known), agreed.files, has_files))
+            columns.append(_unread(path, keys, provided, drift, tuple(known), agreed.files, has_files))
     is_open = projection.has_star and not is_strict and not is_array
     must_rescue = drift.changed == "rescue" or (drift.extra == "rescue" and is_open)
     if must_rescue and all(c.kind != "rescued" for c in columns):
         columns.append(_other(RESCUED, "rescued", pa.string()))
-    return Shape(columns=tuple(columns), known=known, is_open=is_open)
+    return Shape(columns=tuple(columns), known=known, is_open=is_open, numbers=numbers)
 
 
 def column_names(projection: Projection, schema: TableSchema | None, drift: Drift) -> list[str] | None:
@@ -211,8 +227,15 @@ def check_tested(names: Sequence[str], agreed: AgreedSchema, shape: Shape) -> No
             raise ProjectionError(f"{name!r} has a condition on an element of a list", "ask for columns, and fields of structs")
 
 
-def _table(path: ColumnPath, kind: pa.DataType, column: Column | None) -> OutputColumn:
-    return OutputColumn(name=path.name, kind="table", path=path, type=kind, result=followed(path, kind), column=column)
+def _table(path: ColumnPath, kind: pa.DataType, column: Column | None, numbers: NumberText) -> OutputColumn:
+    spelled = numbers if column is None else column.numbers(numbers)
+    result = followed(path, kind)
+    return OutputColumn(name=path.name, kind="table", path=path, type=kind, result=result, column=column, numbers=spelled)
+
+
+def _key(name: str, kind: pa.DataType, column: Column | None) -> OutputColumn:
+    """Return the column of a key of folders. Its values are plain, whatever the format."""
+    return attrs.evolve(_other(name, "key", kind), numbers=attrs.evolve(INFERRED, is_inferred=column is None))
 
 
 def _other(name: str, kind: Kind, type: pa.DataType) -> OutputColumn:
@@ -220,16 +243,25 @@ def _other(name: str, kind: Kind, type: pa.DataType) -> OutputColumn:
 
 
 def _unread(
-    path: ColumnPath, keys: Mapping[str, pa.DataType], drift: Drift, known: Sequence[str], files: int, has_files: bool
+    path: ColumnPath,
+    keys: Mapping[str, pa.DataType],
+    provided: Mapping[str, Column],
+    drift: Drift,
+    known: Sequence[str],
+    files: int,
+    has_files: bool,
 ) -> OutputColumn:
-    """Return a column that is not read from files: a key of folders, an implicit column, or `_rescued`."""
-    if not path.steps:
-        if path.root in keys:
-            return _other(path.root, "key", keys[path.root])
-        if path.root == RESCUED and drift.rescues:
-            return _other(RESCUED, "rescued", pa.string())
-        if has_files and is_implicit(path.root):
-            return _other(path.root, "implicit", pa.int64() if path.root == "block_offset" else pa.string())
+    """Return a column that is not read from files: a key of folders, an implicit column, or `_rescued`. They have no parts."""
+    unread: OutputColumn | None = None
+    if path.root in keys:
+        unread = _key(path.root, keys[path.root], provided.get(path.root))
+    elif path.root == RESCUED and drift.rescues:
+        unread = _other(RESCUED, "rescued", pa.string())
+    elif has_files and is_implicit(path.root):
+        unread = _other(path.root, "implicit", pa.int64() if path.root == "block_offset" else pa.string())
+    if unread is not None:
+        followed(path, unread.type)
+        return unread
     raise ColumnUnknown(column=path.root, known=(*known, *keys), files=files)
 
 

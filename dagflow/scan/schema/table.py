@@ -14,6 +14,8 @@ from dagflow.scan.schema.time_formats import format_problem
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from dagflow.scan.schema.numbers import NumberText
+
 ON_MISSING = ("null", "error")
 ON_EXTRA = ("error", "ignore", "widen", "rescue")
 ON_CHANGED = ("error", "null", "widen", "rescue")
@@ -22,7 +24,9 @@ RESCUED = "_rescued"
 
 
 def _a_format(column: Column, _: object, written: str | None) -> None:
-    if written is not None and (problem := format_problem(written, column.arrow)) is not None:
+    if written is None or column.type is None:  # without a type, it is checked once the column has that of its field
+        return
+    if (problem := format_problem(written, column.arrow)) is not None:
         raise ValueError(f"{problem} (it is {written!r})")
 
 
@@ -31,25 +35,44 @@ class Column:
     """A column of a scan: its type, and the way in which text becomes a value of it.
 
     Args:
-        type: an Arrow type or its text, `decimal128(10, 2)`.
+        type: an Arrow type or its text, `decimal128(10, 2)`. None: that of the field in the record class (`ScanReader[Trip]`).
         nullable: if False, a null is a bad row, unless there is a default.
         default: the value in place of nulls, and in files that lack the column.
         format: of dates and times, with directives as in `strptime` (docs/reference/formats.md lists them); ISO by default.
         blank: the meaning of text that consists of spaces, in columns of other types: "null" or "zero".
+        decimal, thousands: the decimal point of numbers in text, and the character between groups of three digits; None: as the
+            format has them, by default a point and none.
     """
 
-    type: Any
+    type: Any = None
     nullable: bool = attrs.field(default=True, kw_only=True)
     default: Any = attrs.field(default=None, kw_only=True)
     format: str | None = attrs.field(default=None, kw_only=True, validator=_a_format)
     blank: Literal["null", "zero"] = attrs.field(default="null", kw_only=True, validator=one_of(("null", "zero")))
+    decimal: str | None = attrs.field(default=None, kw_only=True)
+    thousands: str | None = attrs.field(default=None, kw_only=True)
 
     @property
     def arrow(self) -> pa.DataType:
         """The Arrow type. Raises ValueError if the text does not name one."""
         from dagflow.scan.schema.types import to_type
 
+        if self.type is None:
+            raise ValueError("a Column has no type: Column('date32', …); only those of a class of records may do without")
         return to_type(self.type)
+
+    @property
+    def spells_numbers(self) -> bool:
+        """Return whether the column has a spelling of numbers of its own."""
+        return self.decimal is not None or self.thousands is not None
+
+    def numbers(self, of_format: NumberText) -> NumberText:
+        """Return the spelling of numbers in the column, in files of a format with another one."""
+        from dagflow.scan.schema.numbers import NumberText
+
+        usual = "" if self.decimal is not None else of_format.thousands  # a point of its own needs no separator of the format
+        thousands = self.thousands if self.thousands is not None else usual
+        return NumberText(self.decimal if self.decimal is not None else of_format.decimal, thousands)
 
 
 def to_columns(source: Any) -> dict[str, Column]:
@@ -69,7 +92,8 @@ def to_columns(source: Any) -> dict[str, Column]:
         if name in columns:
             raise ValueError(f"column {name!r} is in the schema twice")
         column = kind if isinstance(kind, Column) else Column(kind)
-        _ = column.arrow
+        if column.type is not None:
+            _ = column.arrow
         columns[name] = column
     return columns
 
@@ -130,6 +154,32 @@ class TableSchema:
             return source
         kind = get_origin(source) or source
         return cls(source, strict=strict, record_class=kind.__name__ if isinstance(kind, type) else "")
+
+    def with_formats(self, formats: TableSchema) -> TableSchema:
+        """Return this schema, which a class gives, with the formats, defaults and spellings of columns of another.
+
+        Raises ValueError for columns that the class does not have, and for other types.
+
+        >>> own = TableSchema("day: date32, n: int64", record_class="Trip")
+        >>> own.with_formats(TableSchema({"day": Column(format="%d.%m.%Y")})).columns["day"]
+        Column(type='date32', nullable=True, default=None, format='%d.%m.%Y', blank='null', decimal=None, thousands=None)
+        """
+        from dagflow.arrow_types import type_text
+        from dagflow.errors.wording import did_you_mean
+
+        columns = dict(self.columns)
+        for name, column in formats.columns.items():
+            own = columns.get(name)
+            if own is None:
+                near = did_you_mean(name, columns, otherwise=f" Its fields: {', '.join(columns)}")
+                raise ValueError(f"schema has the column {name!r}, which is not a field of {self.record_class}.{near}")
+            if column.type is not None and not column.arrow.equals(own.arrow):
+                raise ValueError(
+                    f"column {name!r} is {type_text(column.arrow)} in schema, and {type_text(own.arrow)} in class "
+                    f"{self.record_class}: leave the type out, Column(format=…), or change the class"
+                )
+            columns[name] = attrs.evolve(column, type=own.type, nullable=own.nullable and column.nullable)
+        return attrs.evolve(self, columns=columns)
 
     @property
     def parsed(self) -> frozenset[str]:

@@ -24,6 +24,7 @@ _OTHERS = (
 )
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _LINE_END = re.compile(rb"\r\n?|\n")
+_SEPARATOR = re.compile(rb'"?sep=([\t -/:-@\[-`{-~])"?(?:\r\n?|\n|\Z)', re.IGNORECASE)
 
 
 @attrs.frozen
@@ -52,6 +53,11 @@ class Beginning:
             if end is None or (end.end() == len(data) and not is_whole):
                 return cls(records_at=len(data)) if is_whole else None
             at = end.end()
+        if skip_lines == 0:
+            end_of_separator = _end_of_separator(data, at, lexer.dialect, path)
+            if end_of_separator == len(data) and not is_whole:
+                return None  # its line end may be half there
+            at = end_of_separator
         if not has_header:
             return cls(records_at=at)
         lexed = lexer.find(data, at, len(data), is_last=is_whole)
@@ -69,6 +75,18 @@ class Beginning:
                 return cls(header=record, header_at=at, records_at=end_at)
             at = end_at
         return cls(records_at=at) if is_whole else None
+
+
+def _end_of_separator(data: bytes, at: int, dialect: Dialect, path: str) -> int:
+    """Return the end of Excel's first line `sep=;`, which names the delimiter; `at` without one. Raises HeaderBad for another."""
+    line = _SEPARATOR.match(data, at)
+    if line is None:
+        return at
+    named = line[1].decode("ascii", "backslashreplace")
+    if named != dialect.delimiter:
+        reason = f"says that the delimiter is {named!r}, as Excel does, but it is read with {dialect.delimiter!r}"
+        raise HeaderBad(path=path, position=at, reason=reason, advice=f"Say so: delimiter={named!r}.")
+    return line.end()
 
 
 def check_kind(head: bytes, dialect: Dialect, path: str) -> None:

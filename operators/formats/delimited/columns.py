@@ -20,6 +20,8 @@ from operators.formats.native import column_cutter
 
 TRUE_VALUES = ["1", "true", "True", "TRUE", "t", "T", "yes", "Yes", "YES", "y", "Y", "on", "On", "ON"]
 FALSE_VALUES = ["0", "false", "False", "FALSE", "f", "F", "no", "No", "NO", "n", "N", "off", "Off", "OFF"]
+INFERRED_TRUE, INFERRED_FALSE = TRUE_VALUES[1:4], FALSE_VALUES[1:4]
+"""The booleans of columns whose type was inferred."""
 _BLANK = " \t"
 _WHERE = re.compile(r"In CSV column #(\d+): ")
 # Values that cannot be of a type, told fast: those that remain are tried.
@@ -63,6 +65,7 @@ class ColumnParser:
     - `types`: of the needed columns, by name, in the order of the result.
     - `delimiter`, `quote`, `escape`: one byte each; `quote` and `escape` may be empty.
     - `nulls`: strings that mean null. In columns of strings, a quoted one is a string; in all others it is null.
+    - `has_inferred_booleans`: only `true` and `false` are booleans.
     """
 
     names: Sequence[str]
@@ -71,6 +74,7 @@ class ColumnParser:
     quote: str = '"'
     escape: str = ""
     nulls: Sequence[str] = ("",)
+    has_inferred_booleans: bool = False
 
     def parse(self, text: pa.Buffer, *, has_blank_rows: bool = False) -> pa.RecordBatch:
         """Return the columns of some rows. `has_blank_rows`: a blank line is a row of one null.
@@ -179,8 +183,8 @@ class ColumnParser:
             include_columns=list(types),
             column_types=types,
             null_values=list(self.nulls),
-            true_values=TRUE_VALUES,
-            false_values=FALSE_VALUES,
+            true_values=INFERRED_TRUE if self.has_inferred_booleans else TRUE_VALUES,
+            false_values=INFERRED_FALSE if self.has_inferred_booleans else FALSE_VALUES,
             strings_can_be_null=True,
             quoted_strings_can_be_null=quoted_nulls,
         )
@@ -215,6 +219,16 @@ def _one_batch(table: pa.Table) -> pa.RecordBatch:
     return (
         batches[0] if batches else pa.RecordBatch.from_arrays([pa.array([], f.type) for f in table.schema], schema=table.schema)
     )
+
+
+def without_nulls(cells: pa.Array, nulls: Sequence[str]) -> pa.Array:
+    """Return text cells with null in place of the strings that mean it, quoted or not.
+
+    >>> without_nulls(pa.array(["7", " NA ", ""]), ("NA", "")).to_pylist()
+    ['7', None, None]
+    """
+    is_null = pc.is_in(pc.utf8_trim(cells, _BLANK), value_set=pa.array([*nulls, ""], pa.string()))
+    return pc.if_else(is_null, pa.scalar(None, pa.string()), cells)
 
 
 def canonical(cells: pa.Array, kind: pa.DataType, nulls: Sequence[str]) -> pa.Array:

@@ -115,7 +115,8 @@ def column_names(fields: Iterable[str], *, clean: bool = True) -> list[str]:
 
     `clean`: letters of any script, digits and `_` stay, and all else becomes `_`. A name begins with a letter: `col_` comes
     before a digit, and replaces any other first character. Without `clean`, only blanks around names are removed.
-    A name without letters becomes `column_N`, where N is its place from 1. Repeated names get `_2`, `_3`, …
+    A name without letters becomes `column_N`, where N is its place from 1. Repeated names get `_2`, `_3`, …, if no other column
+    is called so.
 
     >>> column_names(["id", " order date ", "9a", "ID", "", "+"])
     ['id', 'order_date', 'col_9a', 'ID_2', 'column_5', 'column_6']
@@ -124,15 +125,17 @@ def column_names(fields: Iterable[str], *, clean: bool = True) -> list[str]:
 
     Raises ValueError for a name of more than 1,024 bytes.
     """
-    names: list[str] = []
-    taken: set[str] = set()
+    bases: list[str] = []
     for number, field in enumerate(fields, 1):
         text = field.strip()
         if len(text.encode()) > NAME_BYTES:
             raise ValueError(f"has a name of more than {NAME_BYTES} bytes: {text[:40]!r}…")
-        base = (cleaned(text) if clean else text) or f"column_{number}"
+        bases.append((cleaned(text) if clean else text) or f"column_{number}")
+    names: list[str] = []
+    own, taken = {base.casefold() for base in bases}, set[str]()
+    for base in bases:
         name, copy = base, 2
-        while name.casefold() in taken:
+        while name.casefold() in taken or (name != base and name.casefold() in own):
             name, copy = f"{base}_{copy}", copy + 1
         taken.add(name.casefold())
         names.append(name)

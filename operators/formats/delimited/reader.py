@@ -10,7 +10,7 @@ import pyarrow as pa
 from dagflow.errors import RowTooLarge
 from dagflow.scan import FileSchemaNegotiator, ResultSetLoader, RowOrigin
 from operators.contexts.piece import Piece, int64_array
-from operators.formats.delimited.columns import is_direct
+from operators.formats.delimited.columns import is_direct, is_text
 from operators.formats.delimited.context import WINDOW, DelimitedContext
 from operators.formats.delimited.errors import HeaderBad, QuoteLeftOpen
 from operators.formats.delimited.fields import FieldSplitter, column_names
@@ -73,6 +73,9 @@ class CsvReader(LinesReader):
         negotiator.set_table_schema(pa.schema(list(types.items())))
         self._claiming.columns = sum(map(negotiator.is_projected, names))
         texts = negotiator.parsed.union(name for name, kind in types.items() if not is_direct(kind))
+        booleans = {name for name, kind in types.items() if pa.types.is_boolean(kind)}
+        if not booleans <= negotiator.inferred:  # the parser has one list of their spellings for all columns
+            texts = texts | (booleans & negotiator.inferred)
         return RowParser(
             self._text,
             names,
@@ -80,6 +83,8 @@ class CsvReader(LinesReader):
             self.format.nulls,
             self.format.extra_fields,
             self.format.missing_fields,
+            inferred=negotiator.inferred - texts,
+            parsed=frozenset(name for name in texts if not is_text(types.get(name, pa.string()))),
             count=negotiator.context.count,
         )
 

@@ -15,8 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dagflow.scan import is_number
 from operators.contexts.piece import Piece, int64_array
-from operators.formats.delimited.columns import ColumnParser, canonical, is_text
+from operators.formats.delimited.codes import LARGEST, may_have_codes, numbers_of
+from operators.formats.delimited.columns import ColumnParser, canonical, is_text, without_nulls
 from operators.formats.delimited.text import BadRecord, PieceText, lines
 
 
@@ -34,6 +36,9 @@ class RowParser:
     - `names`: of all columns; `types`: of the needed ones, in the order of the result.
     - `extra_fields`: "ignore" fields beyond the last column, or treat the row as "bad".
     - `missing_fields`: use "null" for them, or treat the row as "bad".
+    - `inferred`: columns whose types come from a sample. Of numbers and booleans among them, text that would be another when
+      written again (`007`) is loaded as it is.
+    - `parsed`: columns of strings here that become values of other types later: nulls are nulls also within quotes.
     - `count(name)` is called for rows with missing or extra fields, `text.report` for bad rows.
     """
 
@@ -43,6 +48,8 @@ class RowParser:
     nulls: Sequence[str] = ("",)
     extra_fields: Literal["ignore", "bad"] = "ignore"
     missing_fields: Literal["null", "bad"] = "null"
+    inferred: frozenset[str] = frozenset()
+    parsed: frozenset[str] = frozenset()
     count: Callable[[str], None] = attrs.field(default=lambda name: None)
 
     def rows(self, piece: Piece) -> ParsedRows:
@@ -63,7 +70,20 @@ class RowParser:
 
     def _parsed(self, text: pa.Buffer, types: dict[str, pa.DataType], *, has_blank_rows: bool = False) -> pa.RecordBatch:
         delimiter, text = self.text.one_byte_delimiter(text)
+        dialect = self.text.dialect
+        numbers = [name for name in self._inferred_numbers if is_number(types[name])]
+        has_codes = bool(numbers) and may_have_codes(memoryview(text), delimiter, dialect.quote or "", dialect.escape or "")
+        wanted = types
+        if has_codes:  # in columns of strings, perhaps
+            types = {**types, **dict.fromkeys(numbers, pa.string())}
         batch = self._parser(delimiter, types).parse(text, has_blank_rows=has_blank_rows)
+        if has_codes:
+            batch = with_numbers(batch, {name: wanted[name] for name in numbers})
+        large = [name for name in numbers if has_large_floats(batch.column(name))]
+        if large:
+            types = {**types, **dict.fromkeys(large, pa.string())}
+            batch = self._parser(delimiter, types).parse(text, has_blank_rows=has_blank_rows)
+        batch = self._with_nulls(batch)
         own = self.text.dialect.delimiter
         if delimiter == own or not self.text.may_hold_delimiters(text):
             return batch
@@ -74,12 +94,31 @@ class RowParser:
         dialect = self.text.dialect
         if types is self.types and delimiter == dialect.delimiter:
             return self._usual_parser
-        return ColumnParser(self.names, types, delimiter, dialect.quote or "", dialect.escape or "", self.nulls)
+        return self._parser_of(delimiter, types)
 
     @cached_property
     def _usual_parser(self) -> ColumnParser:
+        return self._parser_of(self.text.dialect.delimiter, self.types)
+
+    def _parser_of(self, delimiter: str, types: dict[str, pa.DataType]) -> ColumnParser:
         dialect = self.text.dialect
-        return ColumnParser(self.names, self.types, dialect.delimiter, dialect.quote or "", dialect.escape or "", self.nulls)
+        quote, escape = dialect.quote or "", dialect.escape or ""
+        has_inferred = any(pa.types.is_boolean(types.get(name, pa.null())) for name in self.inferred)
+        return ColumnParser(self.names, types, delimiter, quote, escape, self.nulls, has_inferred)
+
+    def _with_nulls(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch with nulls for quoted ones in columns of text that are parsed later."""
+        if self.nulls == ("",):  # blank text is null anyway
+            return batch
+        for at, name in enumerate(batch.schema.names):
+            is_parsed = name in self.parsed or (name in self.inferred and not is_text(self.types[name]))
+            if is_parsed and pa.types.is_string(batch.schema.field(at).type):
+                batch = batch.set_column(at, name, without_nulls(batch.column(at), self.nulls))
+        return batch
+
+    @cached_property
+    def _inferred_numbers(self) -> list[str]:
+        return [name for name, kind in self.types.items() if name in self.inferred and is_number(kind)]
 
     # Odd pieces
 
@@ -143,7 +182,9 @@ class RowParser:
             )
         for name, kind in failed.items():
             columns[name] = columns[name].cast(pa.string())
-            if not is_text(kind):
+            if name in self.inferred and (is_number(kind) or pa.types.is_boolean(kind)):
+                columns[name] = without_nulls(columns[name], self.nulls)
+            elif not is_text(kind):
                 columns[name] = canonical(columns[name], kind, self.nulls)
         return ParsedRows(pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)), numbers)
 
@@ -194,6 +235,24 @@ class ListParser:
 
     def _batch(self, lists: pa.Array) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays([lists], names=["columns"])
+
+
+def with_numbers(batch: pa.RecordBatch, types: dict[str, pa.DataType]) -> pa.RecordBatch:
+    """Return a batch with numbers for the columns of text that are plain ones."""
+    for name, kind in types.items():
+        at = batch.schema.get_field_index(name)
+        numbers = numbers_of(batch.column(at), kind)
+        if numbers is not None:
+            batch = batch.set_column(at, name, numbers)
+    return batch
+
+
+def has_large_floats(values: pa.Array) -> bool:
+    """Return True if a column has floats that may be read from integers with other digits."""
+    if not pa.types.is_floating(values.type):
+        return False
+    extremes = pc.min_max(values).as_py()
+    return any(abs(each) >= LARGEST for each in extremes.values() if each is not None)
 
 
 def _interleaved(batch: pa.RecordBatch) -> pa.Array:

@@ -76,7 +76,16 @@ class _TooLong(int):
     digits: int = 0
 
 
+class _NegativeZero(int):
+    """The integer `-0`, which keeps its sign as a float."""
+
+    def __float__(self) -> float:
+        return -0.0
+
+
 def _integer(text: str) -> int:
+    if text == "-0":
+        return _NegativeZero()
     if len(text) <= MOST_DIGITS:
         return int(text)
     long = _TooLong()

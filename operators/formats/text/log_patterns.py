@@ -9,18 +9,26 @@ import attrs
 ACCESS_TIME = "%d/%b/%Y:%H:%M:%S %z"
 
 _QUOTED = r'(?:[^"\\]|\\.)*'
-_REQUEST = rf"(?P<request>(?P<method>[A-Za-z]+) (?P<target>\S+)(?: (?P<protocol>[A-Z]+/[0-9.]+))?|{_QUOTED})"
+_TARGET = r'(?P<target>(?:[^\s"\\]|\\.)+)'
+_REQUEST = rf"(?P<request>(?P<method>[A-Za-z]+) {_TARGET}(?: (?P<protocol>[A-Z]+/[0-9.]+))?|{_QUOTED})"
+# A line with a virtual host in front, or behind a torn one, has more words than these: the identity is not an address, and no
+# word of a user with blanks is `-`. RE2 has no lookahead, so the patterns say what there may be.
+_IDENT = r"(?P<ident>[^\s.:]+|[^\s:]*[^\s.:0-9][^\s:]*)"
+_WORD = r'(?:[^\s"\[-]|[^\s"\[]{2,})'
+_USER = rf"(?P<user>-|{_WORD}(?: +{_WORD})*)"
+_MARK = "\ufeff"  # says that a message of RFC 5424 is UTF-8
 _COMMON = (
-    r"(?P<host>\S+) (?P<ident>\S+) (?P<user>.+?) \[(?P<time>[^\]]+)\] "
+    rf"(?P<host>\S+) {_IDENT} {_USER} \[(?P<time>[^\[\]]+)\] "
     rf'"{_REQUEST}" (?P<status>\d{{3}}|-) (?P<size>\d+|-)'
 )
 _SYSLOG = (
-    r"(?:<(?P<priority>\d{1,3})>)?(?P<time>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S+) (?P<host>\S+) "
+    r"(?:<(?P<priority>\d{1,3})>)?(?P<time>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S+) "
+    r"(?P<host>[^\s\[\]]*[^\s\[\]:]) "  # `su:` and `su[12]:` are programs, of a line without a host
     r"(?:(?P<app>[^\s:\[\]]+)(?:\[(?P<pid>\d+)\])?: ?)?(?P<message>.*)"
 )
 _SYSLOG_5424 = (
     r"<(?P<priority>\d{1,3})>(?P<version>\d{1,2}) (?P<time>\S+) (?P<host>\S+) (?P<app>\S+) (?P<pid>\S+) (?P<message_id>\S+) "
-    r"(?P<data>-|(?:\[(?:[^\]\\]|\\.)*\])+)(?: (?P<message>.*))?"
+    rf"(?P<data>-|(?:\[(?:[^\]\\]|\\.)*\])+)(?: {_MARK}?(?P<message>.*))?"
 )
 
 

@@ -10,6 +10,8 @@ import pyarrow as pa
 from typing_extensions import override
 
 from operators.contexts import Piece, decode_text
+from operators.contexts.piece import without_mark
+from operators.contexts.text import MARK
 
 
 @attrs.frozen
@@ -37,18 +39,24 @@ class BytesConversion:
 
 @attrs.frozen
 class TextConversion(BytesConversion):
-    """Converts records with `convert`; without a custom one, into text, all records of a piece at once."""
+    """Converts records with `convert`; without a custom one, into text, all records of a piece at once.
+
+    A byte order mark before the first line of a file is not a part of it.
+    """
 
     encoding: str
     encoding_errors: str
 
     @override
     def column(self, piece: Piece) -> pa.Array:
-        return piece.string_array(self.encoding, self.encoding_errors)
+        return without_mark(piece, piece.string_array(self.encoding, self.encoding_errors))
 
     @override
     def values(self, piece: Piece) -> list[str]:
-        return piece.text_list(self.encoding, self.encoding_errors)
+        texts = piece.text_list(self.encoding, self.encoding_errors)
+        if piece.position == 0 and piece.layout is not None and texts:
+            texts[0] = texts[0].removeprefix(MARK)
+        return texts
 
     @override
     def explain(self, error: Exception, data: bytes, path: str, position: int) -> Exception:

@@ -41,7 +41,7 @@ def test_properties_are_the_fields_that_one_may_set() -> None:
         "ReadAheadLineReaderContext": lines,
         "LineReaderContext": lines,
         "FixedBytesReaderContext": ["length", "piece_bytes"],
-        "FixedRecordsReaderContext": ["length", "partial", "piece_bytes"],
+        "FixedRecordsReaderContext": ["length", "partial", "piece_bytes", "marks"],
     }
     assert repr(LineReaderContext()) == (
         "LineReaderContext(terminators=(b'\\n', b'\\r\\n'), max_record_bytes=67108864, piece_bytes=2097152)"

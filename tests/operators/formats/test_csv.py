@@ -4,19 +4,21 @@ import csv
 import datetime
 import gzip
 import io
+import re
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagflow.errors import BadRowFound, ColumnUnknown, RowTooLarge
-from dagflow.scan import BatchLimits, Column
+from dagflow.errors import BadRowFound, ColumnExtra, ColumnNoSuchPart, ColumnUnknown, RowTooLarge
+from dagflow.scan import BatchLimits, Column, ScanSettings, TableSchema, agree
 from dagflow.testing import run_operator, scan_table
 from dagflow.testing.files import blocks_of
-from operators import CsvFormat, ScanReader
+from operators import CsvFormat, JsonLinesFormat, ScanReader
 from operators.contexts.errors import FileShortened
 from operators.formats.delimited.dialect import Dialect
 from operators.formats.delimited.errors import HeaderBad, NotDelimited, QuoteLeftOpen
@@ -393,3 +395,137 @@ def test_a_column_that_nobody_has_is_refused_all_the_same(file: Path, options: A
     file.write_text("order date,b\nx,y\n")
     with pytest.raises(ColumnUnknown):
         scan_table(ScanReader(CsvFormat(**options), columns=[column]), file)
+
+
+# The first line that Excel takes for the name of the delimiter
+
+
+@pytest.mark.parametrize("size", [None, 1, 3, 6, 9])
+@pytest.mark.parametrize(
+    ("format", "text"),
+    [
+        (CsvFormat(delimiter=";"), "sep=;\r\na;b\r\n1;x\r\n"),
+        (CsvFormat(delimiter=";"), '\ufeff"sep=;"\na;b\n1;x'),
+        (CsvFormat(delimiter="\t", encoding="utf-16"), "SEP=\t\na\tb\n1\tx\n"),
+        (CsvFormat(delimiter=";", skip_lines=1), "sep=;\na;b\n1;x\n"),
+        (CsvFormat(), "sep=,\ra,b\r1,x\r"),
+    ],
+)
+def test_the_line_that_names_the_delimiter_is_not_a_record(file: Path, size: int | None, format: CsvFormat, text: str) -> None:
+    assert read(file, text.encode(format.encoding), format, block_size=size) == lists([1, "x"], names="ab")
+
+
+def test_without_a_header_the_line_that_names_the_delimiter_is_not_a_record_either(file: Path) -> None:
+    assert read(file, "sep=;\n1;x\n", CsvFormat(delimiter=";", header=False), schema="a: int64, b: string") == lists(
+        [1, "x"], names="ab"
+    )
+
+
+def test_a_line_that_names_another_delimiter_is_refused(file: Path) -> None:
+    with pytest.raises(HeaderBad) as caught:
+        read(file, "sep=;\na;b\n1;x\n")
+    assert "the header, at byte 0, says that the delimiter is ';', as Excel does, but it is read with ','" in str(caught.value)
+    assert "Say so: delimiter=';'" in str(caught.value)
+
+
+def test_a_column_may_be_called_sep(file: Path) -> None:
+    assert read(file, "sep=,b\n1,x\n", CsvFormat(clean_header=False)) == [{"sep=": 1, "b": "x"}]
+
+
+def test_two_columns_of_one_name_do_not_take_the_name_of_a_third(file: Path) -> None:
+    assert read(file, "a,a,a_2,A\n1,2,3,4\n", CsvFormat()) == [{"a": 1, "a_3": 2, "a_2": 3, "A_4": 4}]
+
+
+# Names that differ only in case
+
+
+def opened(path: str) -> Any:
+    return io.BytesIO(Path(path).read_bytes())
+
+
+def test_a_header_in_another_case_is_warned_of(tmp_path: Path) -> None:
+    warnings: list[str] = []
+    paths = [tmp_path / f"{number}.csv" for number in range(4)]
+    for path, name in zip(paths, ["id", "Id", "id", "Id"], strict=True):
+        path.write_text(f"{name},n\n1,2\n")
+    files = {str(path): path.stat().st_size for path in paths}
+    agree(CsvFormat(), ScanSettings(), files, opened, warn=warnings.append)
+    (warning,) = warnings
+    assert warning.startswith(f"{paths[1]}: the column 'Id' differs from 'id' of {paths[0]} only in case")
+    assert "write 'id' there" in warning
+    warnings.clear()
+    given = ScanSettings(schema=TableSchema.of("ID: int64"))
+    agree(CsvFormat(), given, files, opened, warn=warnings.append)
+    assert [text.partition(" only")[0] for text in warnings] == [
+        f"{paths[0]}: the column 'id' differs from 'ID' of the schema",
+        f"{paths[1]}: the column 'Id' differs from 'ID' of the schema",
+    ]
+
+
+def test_a_file_may_have_both_spellings(tmp_path: Path) -> None:
+    warnings: list[str] = []
+    (tmp_path / "a.jsonl").write_text('{"id": 1, "Id": 2}\n')
+    files = {str(tmp_path / "a.jsonl"): 19}
+    agree(JsonLinesFormat(), ScanSettings(), files, opened, warn=warnings.append)
+    assert warnings == []
+
+
+def test_a_file_behind_the_sample_with_a_header_in_another_case_is_counted_and_told(tmp_path: Path) -> None:
+    paths = [tmp_path / "1.csv", tmp_path / "2.csv"]
+    paths[0].write_text("id,n\n1,2\n")
+    paths[1].write_text("Id,n\n1,2\n")
+    with pytest.raises(ColumnExtra, match="'Id' differs from 'id' only in case: names are compared as written"):
+        scan_table(ScanReader(CsvFormat(), sample_files=1), paths)
+    reader = ScanReader(CsvFormat(), schema=TableSchema.of("id: int64", strict=True))
+    blocks = [block for path in paths for block in blocks_of(str(path))]
+    assert run_operator(reader, {"blocks_metadata_input": blocks}).counters["columns_in_another_case"] == 1
+
+
+# A class and formats of its columns
+
+
+@attrs.frozen
+class Sale:
+    id: int
+    day: datetime.date
+    price: float | None
+
+
+def test_a_class_gives_types_and_a_schema_says_how_text_is_read(file: Path) -> None:
+    schema = {"day": Column(format="%d.%m.%Y"), "price": Column("float64", decimal=",", thousands=".")}
+    text = 'price,day,other,id\n"1.234,5",31.12.2020,x,007\n,01.01.2021,y,8\n'
+    file.write_text(text)
+    table = scan_table(ScanReader[Sale](CsvFormat(), schema=schema), file)
+    days = [datetime.date(2020, 12, 31), datetime.date(2021, 1, 1)]
+    assert table.to_pydict() == {"id": [7, 8], "day": days, "price": [1234.5, None]}
+    file.write_text("id,day,price\n1,,2\n2,01.01.2021,3\n")
+    reader = ScanReader[Sale](CsvFormat(), schema=schema, on_bad_row="drop")
+    assert scan_table(reader, file)["id"].to_pylist() == [2]
+    given = {"day": Column(format="%d.%m.%Y", default="31.12.2020"), "id": Column(default=0)}
+    assert ScanReader[Sale](CsvFormat(), schema=given).check() is None
+
+
+@pytest.mark.parametrize(
+    ("properties", "problem"),
+    [
+        ({"schema": {"days": Column(format="%d")}}, "the column 'days', which is not a field of Sale. Did you mean 'day'?"),
+        ({"schema": "day: timestamp[us]"}, "column 'day' is timestamp[us] in schema, and date32 in class Sale"),
+        ({"columns": ["day"]}, "columns are the fields of Sale: leave them out, or the class"),
+    ],
+)
+def test_what_contradicts_a_class_is_refused(properties: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(problem)) as caught:
+        ScanReader[Sale](CsvFormat(), **properties).check()
+    assert " and schema" not in str(caught.value)
+
+
+def test_a_column_without_a_type_needs_a_class() -> None:
+    with pytest.raises(ValueError, match="column 'day' of schema has no type"):
+        ScanReader(CsvFormat(), schema={"day": Column(format="%d")}).check()
+
+
+@pytest.mark.parametrize("column", ["filename.a", "dir0[1]", "fqn.x.y"])
+def test_a_part_of_a_column_of_paths_is_refused_by_name(file: Path, column: str) -> None:
+    root = re.split("[.[]", column)[0]
+    with pytest.raises(ColumnNoSuchPart, match=re.escape(f"column {column!r} is selected, but {root} is string")):
+        read(file, "a\n1\n", columns=[column])

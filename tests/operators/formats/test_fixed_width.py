@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dagflow.errors import BadRowFound
+from dagflow.scan import Column
 from dagflow.testing import assert_reader_is_splittable, run_operator, scan_reader_of, scan_table
 from dagflow.testing.files import blocks_of
 from operators import FixedWidthFormat, ScanReader
@@ -124,11 +125,6 @@ def test_a_record_that_is_cut_short(path: Path) -> None:
             "\n",
             r"b'\n' should end the record, and b'\r' stands there: do lines end with '\r\n'? Then say line_end='\r\n'",
         ),
-        (
-            b"\xef\xbb\xbfabc\ndef\n",
-            "\n",
-            "stands there: the file begins with a byte-order mark, of 3 bytes: write it anew without",
-        ),
         (b"a\ndef\nghi\n", "\n", "stands there: a line ends after 2 of 4 bytes, and what follows is out of step"),
         (b"abc\ndef\n", "\r\n", "stands there: a line ends after 4 of 5 bytes, and what follows is out of step"),
     ],
@@ -138,6 +134,27 @@ def test_the_first_wrong_line_end_is_told(path: Path, data: bytes, line_end: str
         read(path, data, FixedWidthFormat({"a": (0, 3)}, line_end=line_end))
     assert told in str(caught.value)
     assert "line 1, byte 0: " in str(caught.value)
+
+
+@pytest.mark.parametrize("size", [None, 1, 2, 3, 4, 5])
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"\xef\xbb\xbf01x\n22y\n", FixedWidthFormat({"a": (0, 2), "b": (2, 1)})),
+        (b"01x\n22y", FixedWidthFormat({"a": (0, 2), "b": (2, 1)}, encoding="utf-8")),
+        (gzip.compress(b"\xef\xbb\xbf01x\n22y\n", mtime=0), FixedWidthFormat({"a": (0, 2), "b": (2, 1)})),
+        (gzip.compress(b"01x\n22y\n", mtime=0), FixedWidthFormat({"a": (0, 2), "b": (2, 1)})),
+        *(
+            ("\ufeff01x22y".encode(order), FixedWidthFormat({"a": (0, 4), "b": (4, 2)}, line_end="", encoding=encoding))
+            for encoding, order in [("utf-16", "utf-16-le"), ("utf-16", "utf-16-be"), ("utf-16-be", "utf-16-be")]
+        ),
+        ("01x22y".encode("utf-16-le"), FixedWidthFormat({"a": (0, 4), "b": (4, 2)}, line_end="", encoding="utf-16-le")),
+    ],
+)
+def test_a_byte_order_mark_is_not_part_of_the_first_record(
+    path: Path, data: bytes, kind: FixedWidthFormat, size: int | None
+) -> None:
+    assert read(path, data, kind, size) == [{"a": "01", "b": "x"}, {"a": "22", "b": "y"}]
 
 
 def test_a_short_line_puts_those_behind_it_out_of_step(path: Path) -> None:
@@ -177,3 +194,11 @@ def test_places_that_do_not_fit(properties: dict[str, Any], told: str) -> None:
 def test_the_schema_is_known_before_a_row_is_read(path: Path) -> None:
     path.write_bytes(b"")
     assert FixedWidthFormat(PLACES, types=TYPES).schema == pa.schema({"id": pa.int16(), "name": pa.string(), "day": pa.date32()})
+
+
+def test_declared_numbers_take_leading_zeros_and_columns_may_have_decimal_commas(path: Path) -> None:
+    kind = FixedWidthFormat({"n": (0, 3), "p": (3, 4)}, types={"n": "int64"})
+    assert read(path, b"0071,50\n+12 2,5\n", kind, schema={"p": Column("float64", decimal=",")}) == [
+        {"p": 1.5, "n": 7},
+        {"p": 2.5, "n": 12},
+    ]

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dagflow.errors import BadRowFound
+from dagflow.scan import Column
 from dagflow.testing import assert_reader_is_splittable, run_operator, scan_reader_of, scan_table
 from dagflow.testing.files import blocks_of
 from operators import RegexFormat, ScanReader
@@ -44,6 +45,57 @@ def routed(path: Path, text: str | bytes, kind: RegexFormat, **properties: Any) 
     reader = ScanReader(kind, on_bad_row="route", **properties)
     found = run_operator(reader, {"blocks_metadata_input": blocks_of(str(path))})
     return found["batches"], found.get("errors", [])
+
+
+WHEN = '[10/Oct/2000:13:55:36 +0000] "GET / HTTP/1.1" 200 1'
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line"),
+    [
+        ("combined", f'www.example.test:443 192.0.2.7 - - {WHEN} "-" "curl"'),
+        ("common", f"www.example.test 192.0.2.7 - - {WHEN}"),
+        ("common", f"www.example.test 192.0.2.7 - frank {WHEN}"),
+        ("common", f"www.example.test:80 192.0.2.7 ident frank {WHEN}"),
+        ("common", f"www.example.test 2001:db8::7 - - {WHEN}"),
+        ("common", f"192.0.2.7 - - {WHEN}192.0.2.8 - - {WHEN}"),
+        ("common", f"192.0.2.7 - - [10/Oct/2000:13:5192.0.2.8 - - {WHEN}"),
+        ("common", f"192.0.2.7 - 192.0.2.8 - - {WHEN}"),
+        ("common", f"192.0.2 192.0.2.8 - - {WHEN}"),
+        ("common", '192.0.2.7 - - [10/Oct/2000:13:55:36 +0000] "GET /"a HTTP/1.1" 200 1'),
+        ("syslog", "Oct 11 22:14:15 su: failed for lonvick"),
+        ("syslog", "<34>Oct 11 22:14:15 su[123]: failed"),
+    ],
+)
+def test_lines_with_more_or_fewer_parts_than_a_pattern_are_bad_rows(path: Path, pattern: str, line: str) -> None:
+    rows, bad = routed(path, f"{line}\n", RegexFormat(pattern))
+    assert rows == []
+    assert [row.raw for row in bad] == [line]
+
+
+@pytest.mark.parametrize(
+    ("ident", "user"), [("-", "joe doe"), ("-", "-"), ("-", "a-b"), ("john.doe", "j"), ("1000", "x y z"), ("-", "--")]
+)
+def test_identities_and_users(path: Path, ident: str, user: str) -> None:
+    (row,) = read(path, f"2001:db8::1 {ident} {user} {WHEN}\n", RegexFormat("common"))
+    assert (row["host"], row["ident"], row["user"]) == ("2001:db8::1", *(None if each == "-" else each for each in (ident, user)))
+
+
+@pytest.mark.parametrize("size", [None, 1, 2, 3, 4, 7])
+@pytest.mark.parametrize("pattern", [r"(?P<a>\w+) (?P<b>\w+)", r"(?P<a>\w+)(?= )(?P<_b> )(?P<b>\w+)"])
+@pytest.mark.parametrize("mark", ["\ufeff", ""])
+def test_a_byte_order_mark_is_not_part_of_the_first_line(path: Path, size: int | None, pattern: str, mark: str) -> None:
+    rows = read(path, f"{mark}x y\nz w\n", RegexFormat(pattern), size, columns=["a", "b", "block_offset"])
+    assert rows == [{"a": "x", "b": "y", "block_offset": 0}, {"a": "z", "b": "w", "block_offset": 4 + 3 * bool(mark)}]
+
+
+def test_a_mark_elsewhere_is_text(path: Path) -> None:
+    assert read(path, "\ufeff\ufeffa\n\ufeffb\n", RegexFormat("(?P<a>.*)")) == [{"a": "\ufeffa"}, {"a": "\ufeffb"}]
+
+
+def test_the_mark_before_a_message_of_syslog_is_not_part_of_it(path: Path) -> None:
+    line = "<34>1 2003-10-11T22:14:15.003Z m su - ID47 - \ufeffmsg\ufeff"
+    assert read(path, line, RegexFormat("syslog5424"))[0]["message"] == "msg\ufeff"
 
 
 def test_access_logs(path: Path) -> None:
@@ -239,3 +291,9 @@ def test_types_of_columns_that_are_not_there(path: Path) -> None:
     path.write_text("x")
     with pytest.raises(ValueError, match="a type is given for 'b', but the pattern's groups are a"):
         scan_table(ScanReader(RegexFormat("(?P<a>.)", types={"b": "int8"})), path)
+
+
+def test_numbers_keep_leading_zeros_only_as_text_and_may_have_decimal_commas(path: Path) -> None:
+    kind = RegexFormat(r"(?P<n>\S+) (?P<p>\S+)", types={"n": "int64"})
+    schema = {"p": Column("float64", decimal=",", thousands=".")}
+    assert read(path, "007 1.234,5\n+8 2\n", kind, schema=schema) == [{"p": 1234.5, "n": 7}, {"p": 2.0, "n": 8}]

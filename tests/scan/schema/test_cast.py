@@ -19,7 +19,7 @@ BAD = object()
 @pytest.mark.parametrize(
     ("values", "kind", "found"),
     [
-        (["1", " 2 ", "x", "", "  ", None, "1.0", "-3"], "int64", [1, 2, BAD, None, None, None, BAD, -3]),
+        (["1", " 2 ", "x", "", "  ", None, "1.0", "-3"], "int64", [1, 2, BAD, None, None, None, 1, -3]),
         (["1", "300"], "int8", [1, BAD]),
         (["+5", "0x1F", "++5", "1_000", "\u0663"], "uint8", [5, 31, BAD, BAD, BAD]),
         (["+5", "1_000", "\u0663", "1e2"], "decimal128(5, 0)", [5, BAD, BAD, 100]),

@@ -68,9 +68,9 @@ def test_trimming_leaves_what_is_quoted() -> None:
         ("Αθήνα,Москва", ["Αθήνα", "Москва"]),
         ("a,a", ["a", "a_2"]),
         ("a,A", ["a", "A_2"]),
-        ("a,A,A_2", ["a", "A_2", "A_2_2"]),
-        ("col,col,col_2,col_2_2", ["col", "col_2", "col_2_2", "col_2_2_2"]),
-        ("$,,9b,c,c,c_2", ["column_1", "column_2", "col_9b", "c", "c_2", "c_2_2"]),
+        ("a,A,A_2", ["a", "A_3", "A_2"]),
+        ("col,col,col_2,col_2_2", ["col", "col_3", "col_2", "col_2_2"]),
+        ("$,,9b,c,c,c_2", ["column_1", "column_2", "col_9b", "c", "c_3", "c_2"]),
     ],
 )
 def test_names_of_columns(header: str, names: list[str]) -> None:

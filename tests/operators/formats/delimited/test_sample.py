@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from dagflow.errors import BadRowFound
+from dagflow.scan import NumberText
 from dagflow.testing import scan_table
 from operators import CsvFormat, ScanReader
 from operators.formats.delimited.sample import inferred_type
@@ -33,7 +34,7 @@ US, NS, ZONED = pa.timestamp("us"), pa.timestamp("ns"), pa.timestamp("us", "UTC"
     ],
 )
 def test_what_is_told_of_texts(texts: list[str], kind: pa.DataType) -> None:
-    assert inferred_type(pa.array(texts)) == kind
+    assert inferred_type(pa.array(texts), NumberText(is_inferred=True)) == kind
 
 
 @pytest.mark.parametrize(("zone", "kind"), [("", "timestamp[ns]"), ("Z", "timestamp[ns, tz=UTC]")])
