@@ -123,7 +123,7 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
 
     def names_of(self, columns: pa.Schema) -> Sequence[str]:
         """Return the names that must differ."""
-        return columns.names
+        return list(columns.names)
 
     def folded(self, name: str) -> str:
         """Return the form of a name that is equal for names of the same column."""
