@@ -10,7 +10,7 @@ from dagflow.config.values.units import Seconds
 from dagflow.logs import level_name, level_names
 from dagflow.model.operator.validators import integer_from, not_empty, not_negative, positive
 
-_at_least_one = integer_from(1)
+_at_least_zero, _at_least_one = integer_from(0), integer_from(1)
 _port = attrs.validators.and_(integer_from(0), attrs.validators.le(65535))
 
 
@@ -77,6 +77,9 @@ class RunSettings:
 
     fresh: bool = False
     """forget earlier launches, remove the files that they wrote, and start over; tables keep their rows"""
+
+    reject_window: int | None = attrs.field(default=None, validator=attrs.validators.optional(_at_least_zero))
+    """leave out this window, which is decided and which a sink cannot publish; an earlier launch has shown what that loses"""
 
     continuous: bool = False
     """wait for new input, and run until stopped; otherwise the run ends when all input is read"""

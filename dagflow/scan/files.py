@@ -137,7 +137,7 @@ class FileScan(BlockScan):
                 self.context.count("blocks_unsplittable")
                 return None
             stop = block.file_length
-        self._facts = FileFacts.of(block.file_path, self.agreed.root)
+        self._facts = FileFacts.of(block.file_path, self.agreed.root, empty_is_null=block.empty_is_null)
         file = block.file_path, block.file_length
         if self._left_behind[0] != file:
             self._left_behind = file, {}

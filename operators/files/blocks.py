@@ -41,7 +41,7 @@ class FileBlocks:
         planned: how many blocks have been handed out.
         version: the server's mark of the content, None where there is none.
         begin: where the first block begins; above 0 where an earlier part of the file has been read.
-        record_end, record_quote, folder_columns: see `FileBlockMetadata`.
+        record_end, record_quote, folder_columns, empty_is_null: see `FileBlockMetadata`.
     """
 
     path: str
@@ -55,6 +55,7 @@ class FileBlocks:
     record_end: str | None = None
     record_quote: str | None = None
     folder_columns: str | None = None
+    empty_is_null: bool = False
 
     @property
     def count(self) -> int:
@@ -87,6 +88,8 @@ class FileBlocks:
             state |= {"begin": self.begin, "record_end": self.record_end, "record_quote": self.record_quote}
         if self.folder_columns is not None:
             state["folder_columns"] = self.folder_columns
+        if self.empty_is_null:
+            state["empty_is_null"] = True
         return state
 
     def metadata(self, seconds: float, *, is_directory: bool = False, relative_path: str = "") -> FileMetadata:
@@ -110,12 +113,13 @@ class FileBlocks:
 
     def _blocks(self, first: int, stop: int, last: int, as_planned: bool) -> Iterator[FileBlockMetadata]:
         path, length, size, base, begin = self.path, self.length, self.block_size, self.first_id, self.begin
-        known = (self.modified_ns, as_planned, self.version, self.record_end, self.record_quote, self.folder_columns)
+        known = (self.modified_ns, as_planned, self.version, self.record_end, self.record_quote)
+        folders = (self.folder_columns, self.empty_is_null)
         before, start = base + first - 1 if first else -1, begin + first * size
         for k in range(first, stop):
             ends, block_id = k == last, base + k
             end = length if ends else start + size
-            yield FileBlockMetadata(block_id, path, start, end, length, ends, before, *known)
+            yield FileBlockMetadata(block_id, path, start, end, length, ends, before, *known, *folders)
             before, start = block_id, end  # the same integers, not equal ones: a plan may have a million blocks
 
 

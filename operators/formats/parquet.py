@@ -5,18 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
-from urllib.parse import unquote
 
 import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dagflow.scan import FileSchemaNegotiator, Format, ManagedReader, ResultSetLoader, RowOrigin, plain_batch, plain_schema
+from dagflow.scan import (
+    FileFacts,
+    FileSchemaNegotiator,
+    Format,
+    ManagedReader,
+    ResultSetLoader,
+    RowOrigin,
+    plain_batch,
+    plain_schema,
+)
 from operators.formats.binary.arrow_file import ArrowFile, StreamSealed, is_of_storage
 from operators.formats.binary.counting import count_rows
 from operators.formats.binary.int96 import beyond_years, int96_columns
 from operators.formats.errors import FileCutShort, FileDamaged, FormatUnsupported, NotOfFormat
-from operators.formats.options import NO_VALUE
 from operators.formats.predicates import Predicate, located, predicates, type_at
 
 if TYPE_CHECKING:
@@ -176,7 +183,7 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
             groups = self._groups_in(split.start, split.stop)
         if options.where:
             tested = [predicate for predicate in options.where if located(schema, predicate.column, split.path)]
-            folders = folders_of(split.path)
+            folders = FileFacts.of(split.path, "", empty_is_null=split.block.empty_is_null).keys
             if any(each.column not in folders for each in options.where if each not in tested):
                 negotiator.context.count("files_lacking_where")
             if not all(each.holds_for(folders.get(each.column)) for each in options.where if each not in tested):
@@ -318,16 +325,6 @@ def _statistics(chunk: Any, column: Any) -> Any:
     if chunk.physical_type != column.physical_type:
         raise pa.ArrowInvalid(f"column {column.path} is {column.physical_type}, its values are {chunk.physical_type}")
     return chunk.statistics
-
-
-def folders_of(path: str) -> dict[str, str | None]:
-    """Return the values that the folders of a path give its rows.
-
-    >>> folders_of("/data/year=2026/country=s%2Fe/a.parquet")
-    {'year': '2026', 'country': 's/e'}
-    """
-    pairs = [part.partition("=") for part in path.split("/")[:-1]]
-    return {unquote(key): None if value == NO_VALUE else unquote(value) for key, equals, value in pairs if equals and key}
 
 
 def _all(expressions: Iterator[Any]) -> Any:

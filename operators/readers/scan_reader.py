@@ -235,9 +235,11 @@ class ScanReader(ReadsPlannedFiles, ReadsColumns[T], Generic[T]):
 
     def _read(self, block: FileBlockMetadata) -> None:
         count = self._context.count
-        if self.where and not self._paths.keeps(FileFacts.of(block.file_path, self._root)):
-            count("blocks_pruned")
-            return
+        if self.where:
+            facts = FileFacts.of(block.file_path, self._root, empty_is_null=block.empty_is_null)
+            if not self._paths.keeps(facts):
+                count("blocks_pruned")
+                return
         if not block.as_planned:
             block = self._by_now(block)
             if block.start >= block.stop:

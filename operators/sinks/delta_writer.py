@@ -1,29 +1,35 @@
 """DeltaWriter: writes rows to a Delta table, each window in one transaction."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, ClassVar, Generic
 
 import attrs
 import pyarrow as pa
+import pyarrow.compute as pc
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, OperatorContext, StagedWindow
+from dagflow import InputPort, StagedWindow
 from dagflow.config import Secret
 from operators.extras.tables import deltalake
-from operators.sinks.delta.log import REQUIRED, DeltaLog
+from operators.sinks.delta.log import RULES, DeltaLog
+from operators.sinks.delta.stand_in import StandIn
 from operators.sinks.delta.stats import stats_json
 from operators.sinks.delta.types import DELTA, delta_type
 from operators.sinks.errors import ValueNotWritable
-from operators.sinks.table_formats.columns import last_of_each
+from operators.sinks.table_formats.columns import cast_to, last_of_each
 from operators.sinks.table_formats.errors import TableSchemaDiffers
 from operators.sinks.table_formats.published import PublishedNotes
 from operators.sinks.table_formats.rows import StagedRows, read_rows
 from operators.sinks.table_formats.staged_files import StagedParquet
 from operators.sinks.table_formats.writer import TableFormatWriter, window_key
+from operators.sinks.tables.errors import RuleBroken
 
 T = TypeVar("T", default=Any)
 
@@ -73,21 +79,23 @@ class DeltaWriter(TableFormatWriter[T], Generic[T]):
 
     input = InputPort[T]()
 
-    def setup(self, context: OperatorContext) -> None:
-        """Make the set of open files."""
-        super().setup(context)
-        self._required: list[str] = []  # columns of the table that take no nulls
-
     @input.batch
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """Write a batch: all of it or, when it raises, nothing."""
         if not batch.num_rows:
             return
         self._agreed(batch.schema)
-        for name in self._required:
-            if name not in batch.schema.names or batch.column(name).null_count:
-                raise self._null(name)
+        for name in self.partition_columns:
+            if _has_empty(batch.column(name)):
+                help_ = "Delta reads an empty partition value as null: write null or another text, or leave such rows out"
+                raise ValueNotWritable(
+                    operator=type(self).__name__, column=name, value="an empty text", format="a partition of Delta", help=help_
+                )
+        self._task.limits.check(batch)
+        self._check_rules(batch)
+        nan = {name for name, column in zip(batch.schema.names, batch.columns, strict=True) if _has_nan(column)}
         super().write_batch(batch)
+        self._task.with_nan |= nan
 
     def destination(self) -> str:
         """Return the folder or URL of the table."""
@@ -109,9 +117,13 @@ class DeltaWriter(TableFormatWriter[T], Generic[T]):
         """Return the errors of the package."""
         return (deltalake("DeltaWriter").exceptions.DeltaError,)
 
-    def stats_of(self, file: StagedParquet) -> str:
+    def folded(self, name: str) -> str:
+        """Return a name in lower case: Delta does not tell `A` from `a`."""
+        return name.lower()
+
+    def stats_of(self, file: StagedParquet, with_nan: Collection[str]) -> str:
         """Return the statistics of a file."""
-        return stats_json(file.rows, file.metadata)
+        return stats_json(file.rows, file.metadata, with_nan)
 
     def commit(self, window: StagedWindow, files: list[StagedRows], table: DeltaLog | None, columns: pa.Schema) -> DeltaLog:
         """Commit files in one version, which names the window in a `txn` action, and return the table with it."""
@@ -138,9 +150,7 @@ class DeltaWriter(TableFormatWriter[T], Generic[T]):
                 table = self.open_table()
                 assert table is not None
                 return table
-            required = () if self._takes_columns() else table.required
-            fields = [field.with_nullable(field.name not in required) for field in columns]  # else `replace` drops NOT NULL
-            how, schema = "overwrite" if self.mode == "replace" else "append", package.Schema.from_arrow(pa.schema(fields))
+            how, schema = "overwrite" if self.mode == "replace" else "append", package.Schema.from_arrow(columns)
             table.table.create_write_transaction(
                 adds, how, schema, partition_by=self.partition_columns, commit_properties=properties
             )
@@ -149,23 +159,29 @@ class DeltaWriter(TableFormatWriter[T], Generic[T]):
 
     def _known_columns(self, folder: str) -> pa.Schema | None:
         note = PublishedNotes(folder).newest()
-        required: tuple[str, ...] = ()
-        if not self._takes_columns():
-            if note is not None and note.columns:
-                required = tuple(name.removeprefix(REQUIRED) for name in note.facts if name.startswith(REQUIRED))
-            elif (table := self.open_table()) is not None:
-                required = table.required
-        self._required[:] = required
+        is_known = note is not None and note.columns
+        if self.mode == "upsert" and not (is_known and note is not None and RULES not in note.facts):
+            table = self.open_table()
+            if table is not None and table.rules:
+                self._task.stand_in = StandIn.of(table.table)
         return super()._known_columns(folder)
+
+    def _check_rules(self, batch: pa.RecordBatch) -> None:
+        """Raise ValueNotWritable for rows that the rules of the table refuse."""
+        if self._task.stand_in is None:
+            return
+        schema = self._agreed(batch.schema)
+        rows = pa.Table.from_batches([cast_to(batch.select(schema.names), schema, type(self).__name__)])
+        try:
+            self._task.stand_in.take(rows)
+        except deltalake("DeltaWriter").exceptions.DeltaError as error:
+            reason = str(error).partition("\n")[0].strip()
+            raise RuleBroken(operator=type(self).__name__, table=self.path, reason=reason) from error
 
     def _columns_after(self, columns: pa.Schema, table: Any, sink: str) -> pa.Schema:
         if self.mode != "upsert" and table.rules:
             how = "drop it, or write the table with mode='upsert', whose rows deltalake checks as it merges them"
             raise TableSchemaDiffers(sink=sink, table=self.path, differences=tuple(table.rules), help=how)
-        missing = [] if self._takes_columns() else [name for name in table.required if name not in columns.names]
-        if missing and columns.names:  # without any, they are not known yet
-            reasons = tuple(f"column {name!r} is missing, and the table takes no nulls there" for name in missing)
-            raise TableSchemaDiffers(sink=sink, table=self.path, differences=reasons)
         return super()._columns_after(columns, table, sink)
 
     def _nulls(self, files: list[StagedRows], table: DeltaLog) -> Iterator[str]:
@@ -191,6 +207,15 @@ class DeltaWriter(TableFormatWriter[T], Generic[T]):
         latest = last_of_each(rows, self.keys)
         merge = table.table.merge(latest, keys, source_alias="source", target_alias="target", commit_properties=properties)
         merge.when_matched_update_all().when_not_matched_insert_all().execute()
+
+
+def _has_empty(column: Any) -> bool:
+    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type) or pa.types.is_dictionary(column.type)
+    return bool(is_text and pc.any(pc.equal(column.cast(pa.string()), ""), min_count=0).as_py())
+
+
+def _has_nan(column: Any) -> bool:
+    return bool(pa.types.is_floating(column.type) and pc.any(pc.is_nan(column), min_count=0).as_py())
 
 
 def _quoted(name: str) -> str:

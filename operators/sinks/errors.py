@@ -85,6 +85,24 @@ class ColumnsChanged(RunError, TypeError):
 
 
 @error(kw_only=True)
+class ColumnNamesClash(RunError, TypeError):
+    """Rows have two columns of one name. `target`: the file or table that has one column for a name."""
+
+    code: ClassVar[str] = "DF720"
+    example = {"operator": "sink", "columns": ("id", "ID"), "target": "Delta"}
+    is_fatal: ClassVar[bool] = True
+
+    operator: str
+    columns: tuple[str, str]
+    target: str
+
+    def message(self) -> str:
+        first, second = self.columns
+        what = f"two columns are named {first!r}" if first == second else f"columns {first!r} and {second!r} are one column"
+        return f"{self.operator}: {what}, for {self.target}\n  help: rename one of them, or leave it out, before it comes here"
+
+
+@error(kw_only=True)
 class TypeNotWritable(RunError, TypeError):
     """The format of a file does not support the type of a column. `help`: what to do instead."""
 

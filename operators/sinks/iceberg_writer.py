@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic
 from urllib.parse import quote
 
@@ -74,6 +74,7 @@ class IcebergWriter(TableFormatWriter[T], Generic[T]):
     format_name: ClassVar[str] = ICEBERG
     version_name: ClassVar[str] = "snapshot"
     keeps_partition_columns: ClassVar[bool] = True
+    compares_floats: ClassVar[bool] = False  # nor may Iceberg's identifier fields be floats: pyiceberg loses 0.0 beside -0.0
 
     path: str = attrs.field(alias="table")  # pyright: ignore[reportIncompatibleVariableOverride]  # that of the base has a converter
     catalog: dict[str, Secret] = attrs.field(factory=dict, repr=False)
@@ -119,6 +120,10 @@ class IcebergWriter(TableFormatWriter[T], Generic[T]):
     def stored_type(self, kind: pa.DataType) -> pa.DataType | None:
         """Return the type as Iceberg stores it; None for nulls. Raises ValueError."""
         return iceberg_type(kind)
+
+    def names_of(self, columns: pa.Schema) -> Sequence[str]:
+        """Return the names of columns and of the fields within them, `a.b`, as Iceberg finds them."""
+        return [name for field in columns for name in _paths(field)]
 
     def promotes(self, old: pa.DataType, new: pa.DataType) -> bool:
         """Return True for int to long, float to double, and decimals with more digits."""
@@ -177,3 +182,9 @@ class IcebergWriter(TableFormatWriter[T], Generic[T]):
             transaction.set_properties({WINDOW + key: str(window.number)})
         table.expire(self.keep_snapshots)
         return table
+
+
+def _paths(field: pa.Field[Any]) -> Iterator[str]:
+    yield field.name
+    if t.is_struct(field.type):
+        yield from (f"{field.name}.{name}" for part in field.type for name in _paths(part))

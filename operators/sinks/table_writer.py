@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Generic, Literal
+from typing import Any, ClassVar, Generic, Literal
 
 import attrs
 import pyarrow as pa
@@ -17,6 +17,7 @@ from operators.sinks.errors import ColumnsChanged
 from operators.sinks.file_sink import FileSink, numbered
 from operators.sinks.files.open_files import check_name
 from operators.sinks.files.partitions import folders
+from operators.sinks.tables.acceptance import check_names
 
 T = TypeVar("T", default=Any)
 
@@ -36,6 +37,8 @@ class TableWriter(FileSink, Generic[T]):
     on_schema_change: Literal["fail", "new_file"] = attrs.field(
         default="fail", kw_only=True, validator=one_of(("fail", "new_file"))
     )
+
+    written_to: ClassVar[str] = "a file of rows"
 
     folders_by = RenamedProperty("partition_columns")
 
@@ -67,7 +70,8 @@ class TableWriter(FileSink, Generic[T]):
         return {"partition_columns": self.partition_columns}
 
     def check_columns(self, port: str, schema: pa.Schema) -> None:
-        """Raise TypeNotWritable."""
+        """Raise ColumnNamesClash, TypeNotWritable."""
+        check_names(schema.names, type(self).__name__, self.written_to)
         self.check_schema(pa.schema([field for field in schema if field.name not in self.partition_columns]))
 
     def written_schema(self) -> None:
@@ -119,6 +123,7 @@ class TableWriter(FileSink, Generic[T]):
                 ordered = batch if schema.names == known.names else batch.select(known.names)
                 if ordered.schema.types == known.types:
                     return number, _with(ordered, known)
+        check_names(schema.names, type(self).__name__, self.written_to)
         if self._schemas and self.on_schema_change == "fail":
             changes = differences(self._schemas[0], schema)
             raise ColumnsChanged(operator=type(self).__name__, file=self.part_name, differences=changes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import ClassVar
 
 import attrs
 
@@ -41,6 +42,8 @@ class DeltaInput(AbstractTableInput):
     Raises InputTableMissing, InputTableReplaced, InputTableRolledBack, InputTableChanged, InputTableHistoryGone,
     InputTableFileGone, InputTableUnsupported, PackageMissing, TableUnreachable.
     """
+
+    empty_is_null: ClassVar[bool] = True
 
     path: str = attrs.field(converter=os.fspath)
     from_version: int | None = attrs.field(default=None, kw_only=True)

@@ -34,6 +34,7 @@ class AbstractTableInput(AbstractFileSplitter, InputOperator):
 
     at_once: ClassVar[int | None] = 10_000  # so that a window can also be closed by time
     version_name: ClassVar[str] = "version"
+    empty_is_null: ClassVar[bool] = False  # an empty partition value stands for null
 
     scan_interval_millis: Millis = attrs.field(default=1000, kw_only=True, converter=millis_of, validator=not_negative)
     wait: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
@@ -118,7 +119,8 @@ class AbstractTableInput(AbstractFileSplitter, InputOperator):
     def part_of(self, status: FileStatus) -> dict[str, Any]:
         """Return all of the file, with the columns that its folders give it."""
         assert self._pending.taken is not None
-        return {"folder_columns": ", ".join(f"`{name}`: {kind}" for name, kind in self._pending.taken.folder_columns)}
+        columns = ", ".join(f"`{name}`: {kind}" for name, kind in self._pending.taken.folder_columns)
+        return {"folder_columns": columns, "empty_is_null": self.empty_is_null}
 
     def get_file_status(self, path: str) -> FileStatus:
         """Return the length that the log says; on disks, look at the file. Raises InputTableFileGone."""

@@ -94,7 +94,7 @@ class FileBlockMetadata:
     for the content (an ETag), None where there is none. `record_end`: the file is appended to, and this part of it ends behind
     such a record end (`record_quote`: outside of these quotes); a reader then accepts that the file has grown.
     `folder_columns`: the columns that folders `key=value` of the path give its rows, as `"country: string, day: date32"`; None:
-    all such folders.
+    all such folders. `empty_is_null`: a folder `key=` stands for null, as in Delta tables; not for an empty text.
     """
 
     block_id: int
@@ -110,6 +110,7 @@ class FileBlockMetadata:
     record_end: str | None = attrs.field(default=None, metadata={SPARSE: True})
     record_quote: str | None = attrs.field(default=None, metadata={SPARSE: True})
     folder_columns: str | None = attrs.field(default=None, metadata={SPARSE: True})
+    empty_is_null: bool = attrs.field(default=False, metadata={SPARSE: True})
 
 
 class Window(list[R]):

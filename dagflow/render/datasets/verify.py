@@ -89,6 +89,8 @@ def verify_text(checked: Checked, style: Style | None = None) -> str:
         if undecided := checked.run_folder.undecided:
             which = f"window {undecided[0]} is" if len(undecided) == 1 else f"windows {undecided[0]} to {undecided[-1]} are"
             rows.append(["undecided", f"{which} planned and not committed: a launch runs now, or launch again to resume"])
+        for number, rejection in enumerate(checked.run_folder.rejected):
+            rows.append(["rejected" if not number else "", rejection.text()])
     elif checked.run_folder is not None:
         rows.append(["records", f"not checked: {checked.run_folder}"])
     for number, (name, place) in enumerate(sorted(checked.inputs.items())):
@@ -144,7 +146,12 @@ def _replay(report: ReplayReport) -> list[list[str]]:
 
 def _run_folder_json(checked: FolderReport | str | None) -> dict[str, Any] | None:
     if isinstance(checked, FolderReport):
-        return {"path": checked.folder, "records": checked.records, "undecided": list(checked.undecided)}
+        return {
+            "path": checked.folder,
+            "records": checked.records,
+            "undecided": list(checked.undecided),
+            "rejected": [{"window": each.window, "rows": each.rows} for each in checked.rejected],
+        }
     return None if checked is None else {"not_checked": checked}
 
 

@@ -116,6 +116,14 @@ DECISION = Kind(
     sealed=True,
     removed=Removed.AGED,
 )
+REJECTED = Kind(
+    title="sinks that leave a decided window out, since they cannot publish it",
+    form="rejected/{window:010d}",
+    writer="driver",
+    synced=True,
+    sealed=True,
+    removed=Removed.AGED,
+)
 DONE = Kind(
     title="all that follows from a decision has been done",
     form="done/{window:010d}",
@@ -296,6 +304,7 @@ KINDS: tuple[Kind, ...] = (
     LEDGER,
     PLAN,
     DECISION,
+    REJECTED,
     DONE,
     CRASH_MARKER,  # before reports: its names have the form of theirs
     TASK_OUTCOME,

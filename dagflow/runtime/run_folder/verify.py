@@ -11,16 +11,27 @@ import attrs
 from dagflow.errors import DagflowError
 from dagflow.runtime.run_folder.errors import RecordMissing
 from dagflow.runtime.run_folder.folders import read_app_id
-from dagflow.runtime.run_folder.layout import APP_ID, DECISION, DONE, KEYED_STATE, KINDS, PLAN, STATE, record_name, stored
+from dagflow.runtime.run_folder.layout import (
+    APP_ID,
+    DECISION,
+    DONE,
+    KEYED_STATE,
+    KINDS,
+    PLAN,
+    REJECTED,
+    STATE,
+    record_name,
+    stored,
+)
 from dagflow.runtime.run_folder.progress import progress_of
-from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
+from dagflow.runtime.run_folder.window_log import Decision, Rejection, WindowLog, WindowPlan
 from dagflow.state import MapLog, SegmentRef, segments, task_states, unseal_segment
 from dagflow.state.driver_state import newest_segment
 from dagflow.storage import Store, open_store, read_sealed
 from dagflow.storage.records.errors import PlanMismatch, RecordMisplaced, RecordRefused
 
 _TRIES = 3  # while a launch goes on, what is listed may be gone when it is read
-_LINKED = (PLAN, DECISION, DONE, APP_ID)
+_LINKED = (PLAN, DECISION, REJECTED, DONE, APP_ID)
 _SEGMENTS = (STATE, KEYED_STATE)
 _SINGLE = tuple(k for k in KINDS if k.sealed and not k.in_outputs and k not in (*_LINKED, *_SEGMENTS))
 """The kinds whose records stand for themselves."""
@@ -34,6 +45,7 @@ class FolderReport:
         folder: the run folder.
         records: the number of records that were read and checked.
         problems: what is damaged, out of place or missing.
+        rejected: the windows that sinks have left out, of those whose records are kept.
         undecided: the windows that are planned and not decided: a launch is running them, or has ended before it was done.
     """
 
@@ -41,6 +53,7 @@ class FolderReport:
     records: int
     problems: tuple[DagflowError, ...]
     undecided: tuple[int, ...] = ()
+    rejected: tuple[Rejection, ...] = ()
 
 
 def verify_run_folder(folder: str) -> FolderReport:
@@ -65,6 +78,7 @@ class _Verifying:
     log: WindowLog
     records: int = 0
     problems: dict[str, DagflowError] = attrs.field(factory=dict)
+    rejected: list[Rejection] = attrs.field(factory=list)
 
     def report(self) -> FolderReport:
         """Verify the folder, and return the result."""
@@ -76,7 +90,13 @@ class _Verifying:
         planned = (window for window in self.log.windows("plan") if window > newest)
         undecided = tuple(window for window in planned if self.log.store.read(record_name("decision", window)) is None)
         problems = tuple(self.problems.values())
-        return FolderReport(folder=self.folder, records=self.records, problems=problems, undecided=undecided)
+        return FolderReport(
+            folder=self.folder,
+            records=self.records,
+            problems=problems,
+            undecided=undecided,
+            rejected=tuple(self.rejected),
+        )
 
     def _verify(self) -> None:
         log, store = self.log, self.log.store
@@ -88,6 +108,8 @@ class _Verifying:
         decisions = [self._read(log.read_decision, window) for window in decided]
         for window in marked:
             self._read(self._mark, window)
+        rejections = (self._read(log.read_rejection, window) for window in log.rejected())
+        self.rejected = [each for each in rejections if each is not None]
         for kind, windows in (("plan", planned), ("decision", decided)):
             for window, after in _gaps(windows):
                 others = f", and {after - window - 1:,} after it are missing too" if after - window > 1 else ""

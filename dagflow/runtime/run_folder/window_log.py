@@ -23,6 +23,7 @@ from dagflow.runtime.run_folder.layout import (
     KINDS,
     LAUNCH,
     PLAN,
+    REJECTED,
     REPORT,
     Removed,
     record_name,
@@ -126,6 +127,39 @@ class Decision:
     expectations: list[ExpectationResult] = attrs.field(factory=list, metadata={ADDED: True})
 
 
+@attrs.frozen(kw_only=True)
+class Rejection:
+    """A decided window that some sinks leave out, because they cannot publish it. It builds on the decision.
+
+    Attributes:
+        window: its number.
+        rows: the rows that are lost, by the sink that leaves them out.
+        published: the sinks that have published the window, or will.
+        launch: the launch that has rejected it.
+        rejected_at: seconds since the epoch.
+    """
+
+    window: int
+    rows: dict[str, int]
+    published: list[str] = attrs.field(factory=list)
+    launch: str = ""
+    rejected_at: float = 0.0
+
+    def text(self) -> str:
+        """Return what is lost in words.
+
+        >>> Rejection(window=3, rows={"sales": 1200}, published=["files"]).text()
+        "window 3 is rejected: 1,200 rows are not in 'sales'; 'files' has it"
+        """
+        lost = ", ".join(
+            f"{rows:,} row{'s' * (rows != 1)} {'is' if rows == 1 else 'are'} not in {sink!r}" for sink, rows in self.rows.items()
+        )
+        others = " and ".join(map(repr, self.published))
+        return f"window {self.window} is rejected: {lost}" + (
+            f"; {others} ha{'s' if len(self.published) == 1 else 've'} it" if others else ""
+        )
+
+
 Moved = Callable[[Sequence[str]], Mapping[str, str]]
 Owns = Callable[[str], bool]
 
@@ -189,6 +223,29 @@ class WindowLog:
         self._check_files(decision)
         before = (record_name("plan", decision.window), record_name("decision", decision.window - 1))
         return self._publish("decision", decision.window, attrs.evolve(decision, outputs=self._outputs), before)
+
+    def reject(self, rejection: Rejection) -> Rejection:
+        """Publish that sinks leave a decided window out. If that is published already, it counts."""
+        name = REJECTED.name(window=rejection.window)
+        body = dumps(encode(rejection, f"rejection of window {rejection.window}"))
+        self.store.create(name, seal(name, body, self._hashes_of([record_name("decision", rejection.window)])))
+        return self.read_rejection(rejection.window) or rejection
+
+    def read_rejection(self, window: int) -> Rejection | None:
+        """Read which sinks leave a window out; None if all publish it. Raises RecordRefused, PlanMismatch."""
+        record = read_sealed(self.store, REJECTED.name(window=window))
+        if record is None:
+            return None
+        self._check_links(record)
+        return _decoded(record, Rejection, self.store.url)
+
+    def rejected(self) -> list[int]:
+        """Return the windows that sinks leave out, of those that are kept."""
+        return [
+            int(match["window"])
+            for name in self.store.names(f"{REJECTED.folder}/")
+            if (match := REJECTED.match(name)) is not None
+        ]
 
     def done(self, window: int) -> None:
         """Mark that all that follows from a decision has been done."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from dagflow.errors import RunError
 from dagflow.ledger import LedgerEntry
 from dagflow.logs import within
 from dagflow.model.operator.base import Operator
@@ -34,13 +35,14 @@ from dagflow.runtime.run_folder.reports import (
 )
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
 from dagflow.runtime.run_report import RunReport
-from dagflow.runtime.stage.failure import abort
+from dagflow.runtime.stage.failure import Abort, abort
 from dagflow.runtime.stage.parts import uncovered
 from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.windows.datasets import Datasets
 from dagflow.runtime.windows.directories import Directories, sweep_staging, sweep_uploads
 from dagflow.runtime.windows.errors import ExpectationFailed, WindowIncomplete
 from dagflow.runtime.windows.event_time import latest
+from dagflow.runtime.windows.rejection import rejection_of, remedy
 from dagflow.state import PartitionStates, task_states
 from dagflow.state.references import states_after
 from dagflow.storage import file_system, is_transient
@@ -202,6 +204,8 @@ def roll_forward(
 
     files = Directories(durable, again, datasets)
     application = "" if datasets is None else datasets.app_id
+    rejection = log.read_rejection(window) if again else None
+    rejected = () if rejection is None else rejection.rows
     sinks: list[tuple[str, PublishesWindows, StagedWindow]] = [
         ("giving its files their final names", files, StagedWindow(application, window, tuple(decision.files)))
     ]
@@ -211,7 +215,15 @@ def roll_forward(
             staged_window = StagedWindow(application, window, staged, name)
             sinks.append((f"publishing it to {name!r}", _Guarded(name, operator), staged_window))
     for doing, sink, staged_window in sinks:
-        retry(window, doing, functools.partial(_publish, sink, staged_window, again))
+        is_rejected = staged_window.sink in rejected
+        what = attrs.evolve(staged_window, staged=()) if is_rejected else staged_window  # the sink gets to know the number
+        try:
+            retry(window, doing, functools.partial(_publish, sink, what, again))
+        except (Abort, RunError) as error:
+            cause = error.error if isinstance(error, Abort) else error
+            if what.staged and isinstance(sink, _Guarded) and isinstance(cause, RunError):
+                cause.add_note(remedy(rejection_of(decision, operators, application)))
+            raise
     retry(window, "appending its ledger entries", append)
     for name, operator in operators.items():
         _tell(name, window, "committed()", functools.partial(operator.committed, window))

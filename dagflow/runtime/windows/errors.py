@@ -12,6 +12,32 @@ from dagflow.errors.base import error
 from dagflow.runtime.run_folder.errors import ExpectationResult
 
 
+@error(kw_only=True)
+class WindowNotRejectable(ConfigError):
+    """`--reject-window` names a window that no sink has to leave out.
+
+    `waiting`: the window that is to be published next; None if there is none. `is_published`: its sinks have the window.
+    """
+
+    code: ClassVar[str] = "DF287"
+    example = {"window": 7, "waiting": 6, "run_folder": "out/_dagflow"}
+
+    window: int
+    waiting: int | None
+    run_folder: str
+    is_published: bool = False
+
+    def message(self) -> str:
+        if self.is_published:
+            reason, remedy = "all sinks have its rows", "leave --reject-window out"
+        elif self.waiting is None:
+            reason, remedy = "no window is decided and not published", "leave --reject-window out"
+        else:
+            reason = f"window {self.waiting} is the one that is decided and not published"
+            remedy = "launch without --reject-window, and see whether and why it cannot be published"
+        return f"window {self.window} of {self.run_folder} cannot be rejected: {reason}\n  help: {remedy}"
+
+
 @error
 class WindowFailed(RunError):
     """A window failed in all its attempts. `places`: where its dead tasks were; `look`: a command that shows what is there."""

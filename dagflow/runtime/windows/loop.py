@@ -63,6 +63,7 @@ from dagflow.runtime.windows.jobs import (
 from dagflow.runtime.windows.plan_window import Driver
 from dagflow.runtime.windows.readers import Readers
 from dagflow.runtime.windows.rebalance import ProgressWatch, Rebalancing, further, holder, tell_slots_are_wanted
+from dagflow.runtime.windows.rejection import reject, rejection_of
 from dagflow.runtime.windows.retry import LOOKS, POLL, RetryPolicy
 from dagflow.state import MapLog, StateAssignment
 from dagflow.state.driver_state import check_left
@@ -228,6 +229,8 @@ class WindowLoop:
                     self._halves[item] = operator
             # Another application, and inputs that are not those of before, have been refused by now: nothing is noted of them.
             self._datasets.open(self._log, self._lock.check, progress)
+            if self._settings.reject_window is not None:
+                self._reject(self._settings.reject_window, progress)
             for window in progress.undone:
                 self._follow(self._decision(window), again=True)
             self._sweep(self._log.windows("done") if progress.undone else progress.marked)
@@ -240,6 +243,14 @@ class WindowLoop:
 
     def _publish_again(self, window: int) -> None:
         Directories(self._durable, again=True).give_names(window, self._decision(window).files)
+
+    def _reject(self, window: int, progress: RunProgress) -> None:
+        """Let the sinks that cannot publish a window leave it out."""
+        undone = [self._decision(each) for each in progress.undone]
+        rejection = None
+        if undone and undone[0].window == window:
+            rejection = rejection_of(undone[0], self._halves, self._datasets.app_id, self._launch, self._clock.now())
+        self._events.send(Warned(text=reject(self._log, window, undone, rejection).text()))
 
     def _decision(self, window: int) -> Decision:
         decision = self._log.read_decision(window)

@@ -62,13 +62,17 @@ class FileFacts:
     keys: Mapping[str, str | None]
 
     @classmethod
-    def of(cls, path: str, root: str) -> FileFacts:
-        """Return the facts of a file. Folders count below `root`, keys (`key=value`) in the whole path."""
+    def of(cls, path: str, root: str, *, empty_is_null: bool = False) -> FileFacts:
+        """Return the facts of a file. Folders count below `root`, keys (`key=value`) in the whole path.
+
+        `empty_is_null`: a folder `key=` stands for null.
+        """
         _, folders, _ = parts_of(path)
         base = root.rstrip("/")
         below = parts_of(path[len(base) :])[1] if path.startswith(base + "/") else []
         matches = [match for folder in folders if (match := _KEY.fullmatch(folder))]
-        keys = {unquote(m[1]): None if m[2] == NO_VALUE else unquote(m[2]) for m in matches}
+        nulls = (NO_VALUE, "") if empty_is_null else (NO_VALUE,)
+        keys = {unquote(m[1]): None if m[2] in nulls else unquote(m[2]) for m in matches}
         return cls(path, tuple(below), keys)
 
     def value(self, name: str) -> Any:

@@ -8,12 +8,14 @@ SQL (`publishing`): `INSERT … SELECT`, `ON CONFLICT`, window functions, `ALTER
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal
 
 import attrs
 import pyarrow as pa
+
+from operators.sinks.tables.modes import Mode
 
 PARAMETER = "\0"
 """The place of a parameter in a statement. No identifier holds it."""
@@ -35,6 +37,26 @@ class Chunk:
     rows: int
     size: int
     data: Any
+
+
+@attrs.frozen(kw_only=True)
+class Rehearsal:
+    """Staged rows that are to be inserted into a table.
+
+    Attributes:
+        table: the table. `staged`: the staged one.
+        names: the columns. `values`: an expression over the staged rows for each.
+        after: the mark behind the staged rows that were rehearsed before.
+        mode: of the sink. `on_conflict`: the end of its INSERT statement.
+    """
+
+    table: str
+    staged: str
+    names: Sequence[str]
+    values: Sequence[str]
+    after: int
+    mode: Mode
+    on_conflict: str = ""
 
 
 class Session(abc.ABC):
@@ -70,6 +92,28 @@ class Session(abc.ABC):
 
         `create`: give the table a mark, if it has none by nature.
         """
+
+    def required(self, table: str) -> list[str]:
+        """Return the columns of a table that take no nulls, and have no value of their own in rows that lack them."""
+        return []
+
+    def unforeseen(self, table: str) -> list[str]:
+        """Return what may refuse rows of a table only when they are published: foreign keys, for example."""
+        return []
+
+    def end_of(self, table: str) -> int:
+        """Return a mark behind the last row of a staged table, for `rehearse`."""
+        return 0
+
+    def rehearse(self, rehearsal: Rehearsal) -> None:  # noqa: B027  # sessions of others need not have it
+        """Let the database look at staged rows as it will when they are published, and leave no trace of it.
+
+        Raises the error of the database for rows that the table refuses.
+        """
+
+    def as_key(self, table: str, column: str, expression: str, kind: str) -> str:
+        """Return an expression that is equal for staged values that are equal in a column of a table. `kind`: its type."""
+        return expression
 
     def lock_row(self, statement: str) -> str:
         """Return a SELECT of one row that keeps others from changing it until the transaction ends."""
@@ -124,9 +168,42 @@ class SqlDialect(abc.ABC):
         """Return whether values of a wider type are stored whole in a column of the target's type, or refused; never rounded."""
         return False
 
+    def most_characters(self, kind: str) -> int | None:
+        """Return how many characters a column of a type takes; None where there is no limit."""
+        return None
+
+    def integers(self, kind: str) -> tuple[int, int] | None:
+        """Return the least and the largest integer of a type; None where there is no limit."""
+        return None
+
     def converted(self, column: str, staged: str, target: str) -> str:
         """Return the expression that turns a staged column (quoted) into the type of the target."""
         return column
+
+
+def changes(
+    dialect: SqlDialect, wanted: Mapping[str, str], spelled: Iterable[str], target: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Yield how a table has to change for columns, and the reason to refuse them where it may not; "" for none.
+
+    `wanted` and `target`: types by folded name; `spelled`: the columns as the rows spell them, in the same order.
+    """
+    for name, (folded, kind) in zip(spelled, wanted.items(), strict=True):
+        if folded not in target:
+            yield f"ADD COLUMN {dialect.quoted(name)} {kind}", f"column {name!r} ({kind}) is not in the table"
+        elif (wider := dialect.wider(target[folded], kind)) not in (None, target[folded]):
+            reason = f"column {name!r} is {target[folded]} in the table, and {kind} in the rows"
+            is_safe = dialect.refuses_overflow(target[folded], kind)
+            yield f"ALTER COLUMN {dialect.quoted(name)} TYPE {wider}", "" if is_safe else reason
+
+
+def on_conflict(dialect: SqlDialect, mode: Mode, keys: Sequence[str], names: Sequence[str]) -> str:
+    """Return the end of the INSERT statement of a mode, for rows with these columns."""
+    if mode != "upsert":
+        return ""
+    others = [dialect.quoted(name) for name in names if name not in keys]
+    update = f"DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in others)}" if others else "DO NOTHING"
+    return f" ON CONFLICT ({', '.join(map(dialect.quoted, keys))}) {update}"
 
 
 def fold(dialect: SqlDialect, columns: Mapping[str, str]) -> dict[str, str]:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ import pyarrow.types as t
 
 from operators.database.postgres import NAME_BYTES, PostgresServer, text_of
 from operators.database.postgres_types import is_array, is_binary, postgres_type
-from operators.sinks.database.dialect import PARAMETER, Chunk, Session, SqlDialect, StatementRefused
+from operators.sinks.database.dialect import PARAMETER, Chunk, Rehearsal, Session, SqlDialect, StatementRefused
 from operators.sinks.encoding.json_rows import JsonEncoder, joined_lists, unsupported_part
 from operators.sinks.encoding.plain_text import as_text, bytes_of
 from operators.sinks.errors import ValueNotWritable
@@ -95,7 +96,7 @@ class Postgres(SqlDialect):
         """Return the type of numbers that holds both without loss. Between other types, the server converts."""
         was, is_ = (kind.partition("(")[0] for kind in (then, now))
         if was == is_:
-            return then if then in (was, now) else was  # numeric(5,2) would round numeric(9,4)
+            return then if then in (was, now) or _holds(then, now) else was  # numeric(5,2) would round numeric(9,4)
         for family in (_INTEGERS, _REALS):
             if was in family and is_ in family:
                 return max(then, now, key=family.index)
@@ -106,8 +107,20 @@ class Postgres(SqlDialect):
         return None
 
     def refuses_overflow(self, target: str, staged: str) -> bool:
-        """Return True for integers."""
-        return target in _INTEGERS and staged in _INTEGERS
+        """Return True for integers, and for numbers with no more digits behind the point than the target has."""
+        digits = _digits(target), _digits(staged)
+        is_exact = digits[0] is not None and digits[1] is not None and digits[0][1] >= digits[1][1]
+        return is_exact or (target in _INTEGERS and staged in _INTEGERS)
+
+    def most_characters(self, kind: str) -> int | None:
+        """Return the length of `varchar(n)` and `char(n)`."""
+        limit = re.fullmatch(r"character(?: varying)?\((\d+)\)", kind)
+        return None if limit is None else int(limit[1])
+
+    def integers(self, kind: str) -> tuple[int, int] | None:
+        """Return the bounds of integers of 16, 32 and 64 bits."""
+        bits = {"smallint": 15, "integer": 31, "bigint": 63}.get(kind)
+        return None if bits is None else (-(1 << bits), (1 << bits) - 1)
 
     def converted(self, column: str, staged: str, target: str) -> str:
         """Return the expression that casts text to another type, as in a literal; the server converts between other types."""
@@ -235,9 +248,115 @@ class PostgresSession(Session):
         found: int | None = _first(self.select(f"SELECT to_regclass({PARAMETER})::oid::bigint", self.qualified(table)))
         return None if found is None else str(found)
 
+    def required(self, table: str) -> list[str]:
+        """See `Session.required`."""
+        statement = (
+            "SELECT attname FROM pg_attribute"
+            f" WHERE attrelid = to_regclass({PARAMETER}) AND attnum > 0 AND NOT attisdropped AND attnotnull"
+            " AND NOT atthasdef AND attidentity = '' ORDER BY attnum"
+        )
+        return [str(name) for (name,) in self.select(statement, self.qualified(table))]
+
+    def unforeseen(self, table: str) -> list[str]:
+        """See `Session.unforeseen`."""
+        place = self.qualified(table)
+        statement = (
+            f"SELECT 'the foreign key ' || conname FROM pg_constraint WHERE conrelid = to_regclass({PARAMETER}) AND contype = 'f'"
+            f" UNION ALL SELECT 'the trigger ' || tgname FROM pg_trigger WHERE tgrelid = to_regclass({PARAMETER})"
+            " AND NOT tgisinternal AND tgenabled <> 'D'"
+            f" UNION ALL SELECT 'row security' FROM pg_class WHERE oid = to_regclass({PARAMETER}) AND relrowsecurity"
+            f" UNION ALL SELECT 'partitions' FROM pg_class WHERE oid = to_regclass({PARAMETER}) AND relkind = 'p'"
+        )
+        return [str(each) for (each,) in self.select(statement, place, place, place, place)]
+
+    def end_of(self, table: str) -> int:
+        """Return the number of pages."""
+        statement = f"SELECT pg_relation_size(to_regclass({PARAMETER})) / current_setting('block_size')::int"
+        return int(_first(self.select(statement, self.qualified(table))) or 0)
+
+    def rehearse(self, rehearsal: Rehearsal) -> None:
+        """Insert the rows into a copy of the table, which has its types and constraints, and is never committed.
+
+        `replace` and `append` rows may not have equal values of a unique index; those of `append` also not those of the table.
+        """
+        each, quoted = rehearsal, self._quoted
+        copy = f"{each.staged}_r"
+        absent = [name for name in self._with_defaults(each.table) if name not in each.names]
+        indexes = "" if each.mode == "upsert" or absent else " INCLUDING INDEXES"  # a primary key takes no nulls
+        names = ", ".join(map(quoted, each.names))
+        self.run("SAVEPOINT dagflow_rehearsal")
+        self.run(
+            f"CREATE UNLOGGED TABLE {self.qualified(copy)} (LIKE {self.qualified(each.table)}"
+            f" INCLUDING CONSTRAINTS INCLUDING GENERATED INCLUDING IDENTITY{indexes})"
+        )
+        for name in absent:
+            self.run(f"ALTER TABLE {self.qualified(copy)} ALTER COLUMN {quoted(name)} DROP NOT NULL")
+        self.run(
+            f"INSERT INTO {self.qualified(copy)} ({names}) SELECT {', '.join(each.values)} FROM {self.qualified(each.staged)}"
+            f" WHERE ctid >= '({max(0, each.after - 1)},0)'::tid"
+        )
+        for index, columns in self._unique(each.table) if each.mode == "append" else ():
+            if set(columns) <= set(each.names):
+                self._refuse_known(each.table, copy, index, columns)
+        self.run("ROLLBACK TO SAVEPOINT dagflow_rehearsal")
+        self.run("RELEASE SAVEPOINT dagflow_rehearsal")
+
+    def _with_defaults(self, table: str) -> list[str]:
+        """Return the columns with a default that may not be null. The copy has none: it would use up numbers of sequences."""
+        statement = (
+            f"SELECT attname FROM pg_attribute WHERE attrelid = to_regclass({PARAMETER}) AND attnum > 0 AND NOT attisdropped"
+            " AND atthasdef AND attgenerated = '' AND attnotnull"
+        )
+        return [str(name) for (name,) in self.select(statement, self.qualified(table))]
+
+    def _unique(self, table: str) -> list[tuple[str, list[str]]]:
+        """Return the unique indexes of a table that are on all of its rows, and on columns alone."""
+        statement = (
+            "SELECT indexrelid::regclass::text, ARRAY(SELECT attname::text FROM pg_attribute WHERE attrelid = indrelid"
+            " AND attnum = ANY (indkey[0:indnkeyatts - 1])) FROM pg_index"
+            f" WHERE indrelid = to_regclass({PARAMETER}) AND indisunique AND indpred IS NULL AND indexprs IS NULL"
+        )
+        return [(str(name), list(columns)) for name, columns in self.select(statement, self.qualified(table))]
+
+    def _refuse_known(self, table: str, copy: str, index: str, columns: Sequence[str]) -> None:
+        """Raise StatementRefused if the table has a row of the copy already, by a unique index."""
+        equal = " AND ".join(f"a.{self._quoted(name)} = b.{self._quoted(name)}" for name in columns)
+        shown = ", ".join(f"b.{self._quoted(name)}::text" for name in columns)
+        rows = self.select(f"SELECT {shown} FROM {self.qualified(copy)} b JOIN {self.qualified(table)} a ON {equal} LIMIT 1")
+        if rows:
+            row = ", ".join(f"{name} = {value}" for name, value in zip(columns, rows[0], strict=True))
+            raise StatementRefused("rows", f"the table has {row} already, and {index} is unique")
+
+    def as_key(self, table: str, column: str, expression: str, kind: str) -> str:
+        """Cast to the type of the column, and compare by its collation."""
+        statement = (
+            "SELECT n.nspname, c.collname FROM pg_attribute a JOIN pg_collation c ON c.oid = a.attcollation"
+            " JOIN pg_namespace n ON n.oid = c.collnamespace"
+            f" WHERE a.attrelid = to_regclass({PARAMETER}) AND a.attname = {PARAMETER} AND c.collname <> 'default'"
+        )
+        rows = self.select(statement, self.qualified(table), column)
+        collation = "".join(f" COLLATE {self._quoted(schema)}.{self._quoted(name)}" for schema, name in rows)
+        return f"CAST({expression} AS {kind}){collation}"
+
     def lock_row(self, statement: str) -> str:
         """See `Session.lock_row`."""
         return f"{statement} FOR UPDATE"
+
+
+def _digits(kind: str) -> tuple[int, int] | None:
+    """Return the digits before and behind the point of `numeric(p,s)`."""
+    numbers = re.fullmatch(r"numeric\((\d+),(\d+)\)", kind)
+    return None if numbers is None else (int(numbers[1]) - int(numbers[2]), int(numbers[2]))
+
+
+def _holds(target: str, staged: str) -> bool:
+    """Return whether a type of numbers holds all values of another one.
+
+    >>> _holds("numeric(9,2)", "numeric(5,1)"), _holds("numeric(5,2)", "numeric(5,1)")
+    (True, False)
+    """
+    there, here = _digits(target), _digits(staged)
+    return there is not None and here is not None and there[0] >= here[0] and there[1] >= here[1]
 
 
 def _first(rows: Sequence[tuple[Any, ...]]) -> Any:

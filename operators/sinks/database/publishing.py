@@ -16,7 +16,15 @@ import attrs
 
 from dagflow import SinkLaunch, StagedWindow
 from operators.database.errors import DatabaseBusy
-from operators.sinks.database.dialect import PARAMETER, Session, SqlDialect, StatementRefused, fold
+from operators.sinks.database.dialect import (
+    PARAMETER,
+    Session,
+    SqlDialect,
+    StatementRefused,
+    changes,
+    fold,
+    on_conflict,
+)
 from operators.sinks.database.errors import RowsRefused, StagedRowsMissing, TableRefused, TableReplaced
 from operators.sinks.database.staging import ROW, create_table, staged_prefix, window_of
 from operators.sinks.tables.earlier import earlier_rows
@@ -78,15 +86,29 @@ class Publisher:
                 return []
             if columns is not None:
                 known = {self.dialect.folded(name): (name, kind) for name, kind in columns.items()}
-                changes = self._changes({folded: kind for folded, (_, kind) in known.items()}, dict(known.values()), target)
-                if not self.evolves and (reasons := [reason for _, reason in changes if reason]):
+                wanted = {folded: kind for folded, (_, kind) in known.items()}
+                spelled = [name for name, _ in known.values()]
+                reasons = [reason for _, reason in changes(self.dialect, wanted, spelled, target) if reason]
+                reasons += self._missing(session, columns)
+                if not self.evolves and reasons:
                     raise self._refused(None, reasons, _FIT)
             self._try(session, [] if columns is None else [name for name in columns if self.dialect.folded(name) in target])
+            warnings = [
+                f"the table has {each}: rows that it refuses are noticed only when their window is decided; "
+                "dagflow launch --reject-window then leaves such a window out"
+                for each in session.unforeseen(self.table)
+            ]
             if launch.application:
-                return []
+                return warnings
             place = f"{self.table!r} in {self.dialect.place}"
             published = self._published(session, launch.sink)
-            return earlier_rows(launch, self.mode, place, published, partial(self._has_rows, session))
+            return warnings + earlier_rows(launch, self.mode, place, published, partial(self._has_rows, session))
+
+    def _missing(self, session: Session, columns: Mapping[str, str]) -> list[str]:
+        """Return a phrase for each column that the rows lack, and that takes no nulls."""
+        known = {self.dialect.folded(name) for name in columns}
+        missing = [name for name in session.required(self.table) if self.dialect.folded(name) not in known]
+        return [f"column {name!r} is missing, and the table takes no nulls there" for name in missing]
 
     def _try(self, session: Session, columns: Sequence[str]) -> None:
         """Let the database plan the statements of a window: it names what is not permitted, and keys without an index."""
@@ -95,15 +117,7 @@ class Publisher:
         values = f"({', '.join(map(quoted, names))}) VALUES ({', '.join('NULL' for _ in names)})" if names else "DEFAULT VALUES"
         if self.mode == "replace":
             session.select(f"EXPLAIN DELETE FROM {table}")
-        session.select(f"EXPLAIN INSERT INTO {table} {values}{self._on_conflict(names)}")
-
-    def _on_conflict(self, names: Sequence[str]) -> str:
-        if self.mode != "upsert":
-            return ""
-        quoted = self.dialect.quoted
-        others = [quoted(name) for name in names if name not in self.keys]
-        update = f"DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in others)}" if others else "DO NOTHING"
-        return f" ON CONFLICT ({', '.join(map(quoted, self.keys))}) {update}"
+        session.select(f"EXPLAIN INSERT INTO {table} {values}{on_conflict(self.dialect, self.mode, self.keys, names)}")
 
     def _published(self, session: Session, sink: str) -> dict[str, int]:
         """Return the newest windows that are in the table, by application, of sinks of this name."""
@@ -271,29 +285,14 @@ class Publisher:
             columns = {spelled[folded]: kind for folded, kind in wanted.items()}
             create_table(session, self.dialect, self.table, columns, self.keys)
             return fold(self.dialect, session.columns(self.table))
-        changes = list(self._changes(wanted, {spelled[folded]: kind for folded, kind in wanted.items()}, target))
+        different = list(changes(self.dialect, wanted, [spelled[folded] for folded in wanted], target))
         if not self.evolves:
-            if reasons := [reason for _, reason in changes if reason]:
+            if reasons := [reason for _, reason in different if reason]:
                 raise self._refused(window, reasons)
             return target
-        for change, _ in changes:
+        for change, _ in different:
             session.run(f"ALTER TABLE {session.qualified(self.table)} {change}")
         return fold(self.dialect, session.columns(self.table))
-
-    def _changes(
-        self, wanted: Mapping[str, str], spelled: Mapping[str, str], target: Mapping[str, str]
-    ) -> Iterator[tuple[str, str]]:
-        """Yield how the table has to change for columns, and the reason to refuse them where it may not; "" for none.
-
-        `wanted` and `target`: types by folded name; `spelled`: the columns as the rows spell them, in the same order.
-        """
-        for name, (folded, kind) in zip(spelled, wanted.items(), strict=True):
-            if folded not in target:
-                yield f"ADD COLUMN {self.dialect.quoted(name)} {kind}", f"column {name!r} ({kind}) is not in the table"
-            elif (wider := self.dialect.wider(target[folded], kind)) not in (None, target[folded]):
-                reason = f"column {name!r} is {target[folded]} in the table, and {kind} in the rows"
-                is_safe = self.dialect.refuses_overflow(target[folded], kind)
-                yield f"ALTER COLUMN {self.dialect.quoted(name)} TYPE {wider}", "" if is_safe else reason
 
     def _insert(self, session: Session, window: StagedWindow, staged: Sequence[_Staged], target: Mapping[str, str]) -> None:
         if self.mode == "upsert":
@@ -336,14 +335,21 @@ class Publisher:
                 f" FROM {session.qualified(each.table)}"
                 for number, each in enumerate(group)
             )
-            keys = ", ".join(map(quoted, self.keys))
-            newest = f"{quoted(ROW + 's')} DESC, {quoted(ROW)} DESC"
+            keys = ", ".join(self._key(session, key, columns[key], target) for key in self.keys)
+            order = quoted(ROW + "s"), quoted(ROW)
+            newest = ", ".join(f"{each} DESC" for each in order)
             values = ", ".join(self._values({name: columns[name] for name in names}, target))
             session.run(
                 f"INSERT INTO {session.qualified(self.table)} ({', '.join(map(quoted, names))}) SELECT {values} FROM"
                 f" (SELECT *, row_number() OVER (PARTITION BY {keys} ORDER BY {newest}) AS {quoted(ROW + '_rank')}"
-                f" FROM ({parts}) AS staged) AS ranked WHERE {quoted(ROW + '_rank')} = 1{self._on_conflict(names)}"
+                f" FROM ({parts}) AS staged) AS ranked WHERE {quoted(ROW + '_rank')} = 1 ORDER BY {', '.join(order)}"
+                f"{on_conflict(self.dialect, self.mode, self.keys, names)}"
             )
+
+    def _key(self, session: Session, name: str, kind: str, target: Mapping[str, str]) -> str:
+        """Return the expression by which rows with equal keys are found: equal in the table, where `a` and `a ` may be."""
+        column = target[self.dialect.folded(name)]
+        return session.as_key(self.table, name, self.dialect.converted(self.dialect.quoted(name), kind, column), column)
 
     def _values(self, columns: Mapping[str, str], target: Mapping[str, str]) -> Iterator[str]:
         for name, kind in columns.items():

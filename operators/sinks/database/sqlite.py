@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.types as t
 
 from operators.database.errors import DatabaseBusy, DatabaseRefused
-from operators.sinks.database.dialect import PARAMETER, Chunk, Session, SqlDialect, StatementRefused
+from operators.sinks.database.dialect import PARAMETER, Chunk, Rehearsal, Session, SqlDialect, StatementRefused
 from operators.sinks.encoding.json_rows import JsonEncoder, unsupported_part
 from operators.sinks.encoding.plain_text import as_text
 from operators.sinks.errors import ValueNotWritable
@@ -133,6 +133,25 @@ class _SqliteSession(Session):
     def tables(self, prefix: str) -> list[str]:
         statement = f"SELECT name FROM sqlite_master WHERE type = 'table' AND substr(name, 1, {PARAMETER}) = {PARAMETER}"
         return [str(name) for (name,) in self.select(statement, len(prefix), prefix)]
+
+    def required(self, table: str) -> list[str]:
+        statement = f'SELECT name FROM pragma_table_info({PARAMETER}) WHERE "notnull" AND dflt_value IS NULL AND NOT pk'
+        return [str(name) for (name,) in self.select(statement, table)]
+
+    def end_of(self, table: str) -> int:
+        return int(self.select(f"SELECT coalesce(max(rowid), 0) FROM {self.qualified(table)}")[0][0])
+
+    def rehearse(self, rehearsal: Rehearsal) -> None:
+        """Insert the rows into the table itself, and take that back: no other connection reads or writes meanwhile."""
+        each = rehearsal
+        names = ", ".join(map(self.qualified, each.names))
+        self.run("SAVEPOINT dagflow_rehearsal")
+        if each.mode == "replace":
+            self.run(f"DELETE FROM {self.qualified(each.table)}")
+        rows = f"SELECT {', '.join(each.values)} FROM {self.qualified(each.staged)} WHERE rowid > {each.after}"
+        self.run(f"INSERT INTO {self.qualified(each.table)} ({names}) {rows}{each.on_conflict}")
+        self.run("ROLLBACK TO dagflow_rehearsal")
+        self.run("RELEASE dagflow_rehearsal")
 
     def identity(self, table: str, create: bool = False) -> str | None:
         """Return the name of an empty index on the table, which goes with it when it is dropped."""

@@ -72,8 +72,9 @@ class DatabaseWriter(Sink, Generic[T]):
         self._staging = Staging(
             self.dialect(),
             context,
-            table=self.table,
+            table=self.bare_table(),
             keys=self.keys,
+            mode=self.mode,
             evolves=self.on_schema_change == "evolve",
             buffer_bytes=self.buffer_bytes,
             operator=type(self).__name__,

@@ -37,7 +37,6 @@ class OwnVersion:
         body: the file of the log, by which a table is known again.
         id: of the table.
         columns: of the table.
-        required: those that take no nulls.
         partition_columns: of the table.
         windows: the newest windows that the table holds, by the names of sinks, as far as they are known.
         checkpoint_interval: every so many versions, there is a checkpoint.
@@ -49,7 +48,6 @@ class OwnVersion:
     body: bytes
     id: str
     columns: pa.Schema
-    required: tuple[str, ...]
     partition_columns: list[str]
     windows: dict[str, int]
     checkpoint_interval: int

@@ -14,12 +14,16 @@ import pyarrow as pa
 from dagflow.storage import file_system, join, local_path
 from operators.extras.tables import delta_options, deltalake
 from operators.sinks.delta.appends import LOG, OwnVersion, append_body, may_append
+from operators.sinks.delta.stand_in import StandIn
 from operators.sinks.delta.types import delta_type
-from operators.sinks.table_formats.opened import moment
+from operators.sinks.table_formats.opened import REQUIRED, moment
 from operators.sinks.table_formats.published import Published
 from operators.sinks.table_formats.rows import StagedRows
 from operators.sinks.table_formats.staged_files import sync_local
+from operators.sinks.tables.modes import Mode
 
+_COMPUTED = ("delta.invariants", "delta.generationExpression")
+"""Metadata of columns whose values are checked or computed by expressions."""
 CHECKPOINT_INTERVAL = "delta.checkpointInterval"
 _INTERVAL = 100
 """The default of `deltalake`. Opening a table reads all commits since its last checkpoint, half a millisecond each. A launch that
@@ -27,8 +31,8 @@ appends does that once."""
 _SHORT_INTERVAL = 10
 """For sinks that open the table for each window."""
 _CONSTRAINT = "delta.constraints."
-REQUIRED = "required."
-"""Facts of a note that name a column that takes no nulls begin so."""
+RULES = "rules"
+"""The fact that rows must keep rules."""
 _NO_ROWS_CHANGE = frozenset(
     {
         "OPTIMIZE",
@@ -141,18 +145,16 @@ class DeltaLog:
 
     @property
     def columns(self) -> pa.Schema:
-        """The columns, with types as `delta_type` returns them."""
+        """The columns, with types as `delta_type` returns them. Of those within structs, lists and maps, all take nulls."""
         if self.own is not None:
             return self.own.columns
         schema = pa.schema(self.table.schema().to_arrow())
-        return pa.schema([(field.name, delta_type(field.type) or field.type) for field in schema])
+        return pa.schema([pa.field(field.name, delta_type(field.type) or field.type, field.nullable) for field in schema])
 
     @property
     def required(self) -> tuple[str, ...]:
         """The columns that take no nulls. Of columns within structs, lists and maps, nothing is known."""
-        if self.own is not None:
-            return self.own.required
-        return tuple(field.name for field in self.table.schema().fields if not field.nullable)
+        return tuple(field.name for field in self.columns if not field.nullable)
 
     @property
     def rules(self) -> list[str]:
@@ -165,7 +167,8 @@ class DeltaLog:
             for name, rule in sorted(rules.items())
             if name.startswith(_CONSTRAINT)
         ]
-        return phrases + (["the table has delta.invariants"] if '"delta.invariants"' in self.table.schema().to_json() else [])
+        columns = self.table.schema().to_json()
+        return phrases + [f"the table has {name}" for name in _COMPUTED if f'"{name}"' in columns]
 
     @property
     def data_folder(self) -> str:
@@ -174,8 +177,22 @@ class DeltaLog:
 
     @property
     def facts(self) -> dict[str, int]:
-        """The columns that take no nulls, for tasks: they read the note instead of the table."""
-        return {f"{REQUIRED}{name}": 1 for name in self.required}
+        """The columns that take no nulls, and whether there are rules, for tasks: they read the note instead of the table."""
+        return {**{f"{REQUIRED}{name}": 1 for name in self.required}, **({RULES: 1} if self.rules else {})}
+
+    def refusals(self, mode: Mode) -> Sequence[str]:
+        """Return a phrase for each reason for which the table takes no commits of a mode, whatever the rows."""
+        if self.own is not None:
+            return ()
+        configuration = self.table.metadata().configuration
+        reasons = []
+        if mode != "append" and str(configuration.get("delta.appendOnly", "")).lower() == "true":
+            reasons.append(f"it has delta.appendOnly=true, and mode is {mode!r}")
+        if str(configuration.get("delta.columnMapping.mode", "none")).lower() != "none":
+            reasons.append("it has delta.columnMapping.mode, so its columns have other names in files")
+        if (reason := StandIn.of(self.table).refusal(mode)) is not None:
+            reasons.append(f"deltalake cannot write it: {reason}")
+        return reasons
 
     def has_rows(self) -> bool:
         """Return whether it has any rows."""
@@ -207,7 +224,6 @@ class DeltaLog:
             body=append_body(files, partition_columns, key, window, custom_metadata),
             id=self.id,
             columns=self.columns,
-            required=self.required,
             partition_columns=partition_columns,
             windows={**({} if self.own is None else self.own.windows), key: window},
             checkpoint_interval=self._checkpoint_interval(),

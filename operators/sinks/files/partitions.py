@@ -49,13 +49,28 @@ def folders(batch: pa.RecordBatch, columns: Sequence[str], operator: str) -> Ite
         yield folder, left if len(first) == 1 else left.take(pa.array(rows))
 
 
-def check_columns(schema: pa.Schema, columns: Sequence[str], operator: str) -> None:
-    """Raise PartitionColumnRefused."""
+def folder_names(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[str]:
+    """Yield the names of all folders of a batch, each by itself: `country=se`.
+
+    >>> import pyarrow as pa
+    >>> list(folder_names(pa.record_batch({"country": ["se", None, "se"], "n": [1, 2, 3]}), ["country"]))
+    ['country=se', 'country=__HIVE_DEFAULT_PARTITION__']
+    """
+    for name in columns:
+        yield from (
+            f"{quote(name, safe='')}={text}" for text in _texts(batch.column(name).dictionary_encode("encode").dictionary)
+        )
+
+
+def check_columns(schema: pa.Schema, columns: Sequence[str], operator: str, *, times: bool = False) -> None:
+    """Raise PartitionColumnRefused. `times`: timestamps and decimals may name folders, too."""
     for name in columns:
         if name not in schema.names:
             raise PartitionColumnRefused(operator=operator, column=name, reason="there is none", known=tuple(schema.names))
         kind: Any = schema.field(name).type
         kind = kind.value_type if t.is_dictionary(kind) else kind
+        if times and (t.is_timestamp(kind) or t.is_decimal(kind)):
+            continue
         if not (t.is_integer(kind) or t.is_boolean(kind) or t.is_date(kind) or _is_text(kind)):
             reason = f"it is of type {kind}: folders are named by text, integers, dates and booleans"
             raise PartitionColumnRefused(operator=operator, column=name, reason=reason)

@@ -13,9 +13,10 @@ from operators.extras.tables import plain_location, pyiceberg
 from operators.extras.unavailable import is_unavailable, read
 from operators.sinks.iceberg.landed import LandedCommits
 from operators.sinks.iceberg.types import iceberg_type
-from operators.sinks.table_formats.opened import moment
+from operators.sinks.table_formats.opened import REQUIRED, moment
 from operators.sinks.table_formats.published import Published
 from operators.sinks.table_formats.staged_files import sync_local
+from operators.sinks.tables.modes import Mode
 
 WINDOW = "dagflow.window."
 """The property of a table that holds the newest window of a sink begins so."""
@@ -94,7 +95,7 @@ class IcebergTable:
     def columns(self) -> pa.Schema:
         """The columns, with types as `iceberg_type` returns them."""
         schema = self.table.schema().as_arrow()
-        return pa.schema([(field.name, iceberg_type(field.type) or field.type) for field in schema])
+        return pa.schema([pa.field(field.name, iceberg_type(field.type) or field.type, field.nullable) for field in schema])
 
     @property
     def partition_columns(self) -> list[str]:
@@ -118,12 +119,22 @@ class IcebergTable:
 
     @property
     def facts(self) -> dict[str, int]:
-        """The place of the newest snapshot in the order of all, and the rows that the table had then."""
+        """The place of the newest snapshot in the order of all, the rows that the table had then, and columns without nulls."""
         snapshot = self.table.current_snapshot()
         if snapshot is None:
             return {}
         facts = {"sequence": snapshot.sequence_number, "records": _total(snapshot, "total-records")}
-        return {name: value for name, value in facts.items() if value is not None}
+        required = {f"{REQUIRED}{field.name}": 1 for field in self.columns if not field.nullable}
+        return {**{name: value for name, value in facts.items() if value is not None}, **required}
+
+    def refusals(self, mode: Mode) -> Sequence[str]:
+        """Return a phrase for each reason for which the table takes no commits of a mode, whatever the rows."""
+        schema, snapshot = self.table.schema(), self.table.current_snapshot()
+        nested = [name for field in schema.fields if field.field_type.is_struct for name in _required_paths(field)]
+        reasons = [f"column {name!r} within another one takes no nulls" for name in nested]
+        if mode == "upsert" and snapshot is not None and _total(snapshot, "total-equality-deletes", 0):
+            reasons.append("it has equality deletes, which pyiceberg cannot read to merge")
+        return reasons
 
     def has_rows(self) -> bool:
         """Return whether it has any rows."""
@@ -309,6 +320,15 @@ def _line(parents: Mapping[int, int | None], snapshot: int | None) -> Iterator[i
     while snapshot is not None and snapshot in parents:
         yield snapshot
         snapshot = parents[snapshot]
+
+
+def _required_paths(struct: Any) -> Iterator[str]:
+    """Yield the fields within a field that take no nulls, with the names of those that they lie in."""
+    for field in struct.field_type.fields:
+        if field.required:
+            yield f"{struct.name}.{field.name}"
+        if field.field_type.is_struct:
+            yield from (f"{struct.name}.{name}" for name in _required_paths(field))
 
 
 def _number(properties: Mapping[str, str], name: str) -> int:

@@ -87,5 +87,12 @@ class LogTarget(Protocol):
         """Connect, and yield an `OpenLog`. `doing`: the purpose, for messages. Raises LogUnavailable, LogRefused."""
         ...
 
+    def place_problem(self, partition: int | None, subject: str | None) -> str | None:
+        """Return what is wrong with the place that a message names; None if the log has it, or cannot be asked now.
+
+        Called in tasks: a message without a place cannot be published once its window is decided.
+        """
+        ...
+
     def check(self, open_log: Any) -> None:
         """Raise for what would fail later: limits of the server, permissions to write. Sends nothing."""

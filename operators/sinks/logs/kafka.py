@@ -108,6 +108,21 @@ class KafkaTopic:
         """See `LogTarget.check`."""
         open_log.check()
 
+    def place_problem(self, partition: int | None, subject: str | None) -> str | None:
+        """See `LogTarget.place_problem`. The topic is asked once in a process, and again where it may have grown."""
+        if partition is None:
+            return None
+        clients = _clients(self)
+        if partition >= clients.partitions:
+            try:
+                with self.connected("looking for its partitions") as log:
+                    clients.partitions = log.partitions()
+            except (LogUnavailable, LogRefused, LogNotWritable):  # only the driver may reach the servers
+                return None
+        if partition < clients.partitions:
+            return None
+        return f"the topic has {clients.partitions} partitions, numbered from 0"
+
     def settings(self, **own: Any) -> dict[str, Any]:
         """Return the settings of a client."""
         return {"bootstrap.servers": self.servers, "client.id": "dagflow", "logger": _QUIET, **self.config, **own}
@@ -119,6 +134,7 @@ class _Clients:
 
     topic: KafkaTopic
     noticed: list[Any] = attrs.field(factory=list)
+    partitions: int = 0  # as they were counted last
     describes_from: float = 0.0  # the time from which on servers are asked for descriptions, by the monotonic clock
     _admin: Any = None
     _producer: Any = None
@@ -209,7 +225,7 @@ class OpenTopic:
         """See `OpenLog.state`."""
         kafka = load_client("KafkaWriter")
         admin, spec = self.clients.admin(), kafka.admin.OffsetSpec
-        count = self._partitions()
+        count = self.partitions()
         parts = [kafka.TopicPartition(self.topic.topic, partition) for partition in range(count)]
         asked = [
             admin.list_offsets(dict.fromkeys(parts, each), request_timeout=self.topic.timeout)
@@ -222,7 +238,8 @@ class OpenTopic:
             self._identity(), tuple(begins[partition] for partition in range(count)), tuple(ends[p] for p in range(count))
         )
 
-    def _partitions(self) -> int:
+    def partitions(self) -> int:
+        """Return the number of partitions."""
         # All topics: a request that names one creates it, where the brokers create topics by themselves.
         described = self.clients.admin().list_topics(timeout=self.topic.timeout).topics.get(self.topic.topic)
         if described is None:

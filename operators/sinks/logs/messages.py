@@ -21,6 +21,7 @@ from operators.sinks.encoding.text import BYTES, READER_COLUMNS, text_column
 from operators.sinks.errors import TypeNotWritable, ValueNotWritable
 from operators.sinks.logs.errors import MessageTooLarge
 from operators.sinks.logs.hashing import key_hashes
+from operators.sinks.tables.acceptance import check_names
 
 Part: TypeAlias = "str | Callable[[Any], Any] | None"
 """A part of a message: the name of a column, a function of a record, or nothing."""
@@ -133,6 +134,7 @@ class MessageEncoder:
         names = batch.schema.names
         if names == READER_COLUMNS or (names == ["value"] and not _is_json(batch.schema.field(0).type)):
             return text_column(batch, self.operator).cast(pa.binary())
+        check_names(names, self.operator, "a JSON object")
         check_types(batch.schema, self.operator)
         return JsonEncoder(self.operator).rows(batch).cast(pa.binary())
 

@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 
 import attrs
 
-from operators.logs.errors import LogUnavailable
+from operators.logs.errors import LogRefused, LogUnavailable
 from operators.logs.nats.connection import NatsServer
 from operators.logs.nats.streams import NatsClient, NatsLog, NatsStream
 from operators.logs.protocol import OffsetsGone
@@ -34,6 +34,11 @@ _IN_FLIGHT, _IN_FLIGHT_BYTES = 1_024, 16 << 20
 _POLL = 0.2
 _OWN_HEADERS, _FRAME = 4_096, 12
 """Bytes: those of our headers at most, about; and those around headers."""
+
+
+_ASK_AGAIN = 5.0
+_SUBJECTS: dict[str, tuple[float, tuple[str, ...]]] = {}
+"""The subjects of streams, with the time when this process has asked for them."""
 
 
 @attrs.frozen
@@ -62,6 +67,22 @@ class NatsTarget:
         """See `LogTarget.check`."""
         open_log.check()
 
+    def place_problem(self, partition: int | None, subject: str | None) -> str | None:
+        """See `LogTarget.place_problem`. The stream is asked once in a process, and again, after a while, for other subjects."""
+        if subject is None:
+            return None
+        asked, filters = _SUBJECTS.get(self.place, (-_ASK_AGAIN, ()))
+        if not _matches(subject, filters) and time.monotonic() - asked >= _ASK_AGAIN:
+            try:
+                with self.connected("looking for its subjects") as log:
+                    filters = log.subjects()
+            except (LogUnavailable, LogRefused, LogNotWritable):  # only the driver may reach the servers
+                return None
+            _SUBJECTS[self.place] = time.monotonic(), filters
+        if not filters or _matches(subject, filters):  # a stream without subjects has others as its sources
+            return None
+        return f"the stream has the subjects {', '.join(filters)}"
+
 
 @attrs.define
 class OpenStream:
@@ -76,6 +97,10 @@ class OpenStream:
         info = self._info()
         state = info["state"]
         return LogBounds(str(info["created"]), (max(1, int(state["first_seq"])),), (int(state["last_seq"]) + 1,))
+
+    def subjects(self) -> tuple[str, ...]:
+        """Return the subjects that belong to the stream, with wildcards."""
+        return tuple(self._info()["config"].get("subjects") or ())
 
     def check(self) -> None:
         """Raise LogNotWritable for a stream that does not acknowledge, or takes no messages as large as ours may be."""
@@ -293,6 +318,24 @@ def _next_batch(stream: NatsStream, stop: int) -> Any:
             return stream.read(stop)
         except OffsetsGone as gone:
             stream.seek(gone.first)
+
+
+def _matches(subject: str, filters: Sequence[str]) -> bool:
+    """Return whether a subject belongs to one of several filters.
+
+    >>> _matches("orders.se", ["bills", "orders.*"]), _matches("orders.se.1", ["orders.*"]), _matches("a.b.c", ["a.>"])
+    (True, False, True)
+    """
+    parts = subject.split(".")
+    for each in filters:
+        wanted = each.split(".")
+        if wanted[-1] == ">" and len(parts) >= len(wanted):
+            wanted, given = wanted[:-1], parts[: len(wanted) - 1]
+        else:
+            given = parts
+        if len(given) == len(wanted) and all(want in ("*", part) for want, part in zip(wanted, given, strict=True)):
+            return True
+    return False
 
 
 def mark_of(identity: bytes | None) -> MessageMark | None:

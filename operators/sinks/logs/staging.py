@@ -26,6 +26,8 @@ import pyarrow.compute as pc
 from dagflow import OperatorContext
 from dagflow.errors import DagflowError
 from dagflow.storage import BinaryReader, BinaryWriter, base_name, explained, file_system, join, open_store, remove_uploads
+from operators.sinks.errors import ValueNotWritable
+from operators.sinks.logs.client import LogTarget
 from operators.sinks.logs.errors import StagedMessagesMissing
 from operators.sinks.logs.messages import SCHEMA, MessageEncoder
 
@@ -143,8 +145,9 @@ class MessageFile:
 class MessageStaging:
     """Stages the messages of a task."""
 
-    def __init__(self, context: OperatorContext, encoder: MessageEncoder, buffer_bytes: int) -> None:
+    def __init__(self, context: OperatorContext, encoder: MessageEncoder, log: LogTarget, buffer_bytes: int) -> None:
         self._context = context
+        self._log = log
         self._encoder = encoder
         self._buffer_bytes = buffer_bytes
         self._waiting: list[Any] = []
@@ -158,11 +161,22 @@ class MessageStaging:
     def add(self, batch: pa.RecordBatch) -> None:
         """Add the rows of a batch: all or, when it raises, none."""
         if batch.num_rows:
-            self._add(self._encoder.messages(batch))
+            messages = self._encoder.messages(batch)
+            if self._encoder.partition is not None:  # numbers below zero: see `hashing.partition_of`
+                self._check_place(-1 - pc.min(messages.column("route")).as_py(), None)
+            if self._encoder.subject is not None:
+                for subject in pc.unique(messages.column("subject")).to_pylist():
+                    self._check_place(None, subject)
+            self._add(messages)
 
     def add_record(self, record: Any) -> None:
         """Add a record."""
-        self._waiting.append(self._encoder.message(record))
+        message = self._encoder.message(record)
+        if message[0] is not None:
+            self._check_place(-1 - message[0], None)
+        if message[1] is not None:
+            self._check_place(None, message[1])
+        self._waiting.append(message)
         if len(self._waiting) >= _RECORDS:
             self._add_waiting()
 
@@ -170,6 +184,14 @@ class MessageStaging:
         """Complete the file of the window, and describe it; None without messages."""
         self._add_waiting()
         return None if self._file is None else self._file.finish()
+
+    def _check_place(self, partition: int | None, subject: str | None) -> None:
+        """Raise ValueNotWritable for a place that the log does not have."""
+        if (problem := self._log.place_problem(partition, subject)) is None:
+            return
+        name, value = ("subject", repr(subject)) if partition is None else ("partition", str(partition))
+        help_ = f"{problem}: change it, or leave such rows out: on_error='skip'"
+        raise ValueNotWritable(operator=self._encoder.operator, column=name, value=value, format=self._log.place, help=help_)
 
     def _add_waiting(self) -> None:
         if self._waiting:

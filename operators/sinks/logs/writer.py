@@ -98,7 +98,7 @@ class LogWriter(Sink, Generic[T]):
 
     def setup(self, context: OperatorContext) -> None:
         """Begin with nothing staged."""
-        self._staging = MessageStaging(context, self.encoder(), self.buffer_bytes)
+        self._staging = MessageStaging(context, self.encoder(), self.log(), self.buffer_bytes)
 
     def destination(self) -> str:
         """Return the log and its servers."""

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dagflow.arrow_types import is_wider, wider
-from operators.sinks.encoding.plain_text import check_held
 from operators.sinks.errors import ValueNotWritable
 
 
@@ -62,7 +61,8 @@ def extended(table: pa.Schema, columns: pa.Schema, promotes: Promotes = never) -
     known = []
     for field in table:
         index = columns.get_field_index(field.name)
-        known.append(columns.field(index) if index >= 0 and promotes(field.type, columns.field(index).type) else field)
+        is_promoted = index >= 0 and promotes(field.type, columns.field(index).type)
+        known.append(field.with_type(columns.field(index).type) if is_promoted else field)
     return pa.schema([*known, *(field for field in columns if field.name not in table.names)])
 
 
@@ -83,8 +83,6 @@ def union(schemas: Sequence[pa.Schema]) -> pa.Schema:
 
 def cast_to(batch: pa.RecordBatch, schema: pa.Schema, operator: str) -> pa.RecordBatch:
     """Return a batch in the columns of a schema, which has no others. Raises ValueNotWritable for values that do not fit."""
-    for name, each in zip(batch.schema.names, batch.columns, strict=True):
-        check_held(each, name, operator, "a table")  # statistics are made of Python's objects
     if batch.schema.equals(schema):
         return batch
     columns = []
@@ -93,21 +91,25 @@ def cast_to(batch: pa.RecordBatch, schema: pa.Schema, operator: str) -> pa.Recor
         try:
             columns.append(column if column.type.equals(field.type) else column.cast(field.type))
         except pa.ArrowException as error:
-            value, help_ = f"a {column.type} that no {field.type} holds ({str(error).strip()})", "cast it, or leave such rows out"
             raise ValueNotWritable(
-                operator=operator, column=field.name, value=value, format="the table", help=f"{help_}: on_error='skip'"
+                operator=operator,
+                column=field.name,
+                value=f"a {column.type}",
+                format=f"the type {field.type} of the table",
+                help=f"{str(error).strip()}: change such values before they come here, or leave such rows out",
             ) from error
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def last_of_each(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """Return the last row of each key, in the order of the rows.
+    """Return the last row of each key, in the order of the rows. 0.0 and -0.0 are the same key.
 
     >>> import pyarrow as pa
     >>> last_of_each(pa.table({"k": [1, 2, 1], "v": ["a", "b", "c"]}), ["k"]).to_pydict()
     {'k': [2, 1], 'v': ['b', 'c']}
     """
     number = "dagflow row number"
-    numbered = rows.select(list(keys)).append_column(number, pa.array(range(len(rows)), pa.int64()))
+    columns = [pc.add(rows[key], 0.0) if pa.types.is_floating(rows[key].type) else rows[key] for key in keys]
+    numbered = pa.table(columns, list(keys)).append_column(number, pa.array(range(len(rows)), pa.int64()))
     last = numbered.group_by(list(keys)).aggregate([(number, "max")]).column(f"{number}_max")
     return rows.take(last.take(pc.sort_indices(last)))

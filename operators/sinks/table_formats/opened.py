@@ -9,6 +9,10 @@ from typing import Protocol
 import pyarrow as pa
 
 from operators.sinks.table_formats.published import Published
+from operators.sinks.tables.modes import Mode
+
+REQUIRED = "required."
+"""Facts of a note that name a column that takes no nulls begin so."""
 
 
 def moment(milliseconds: int) -> str:
@@ -40,7 +44,7 @@ class OpenedTable(Protocol):
 
     @property
     def columns(self) -> pa.Schema:
-        """The columns, in types that `stored_type` of the sink returns."""
+        """The columns, in types that `stored_type` of the sink returns. One that takes no nulls is not nullable."""
         ...
 
     @property
@@ -56,6 +60,10 @@ class OpenedTable(Protocol):
     @property
     def facts(self) -> dict[str, int]:
         """Numbers of this version that `rolled_back` needs once the table no longer has it."""
+        ...
+
+    def refusals(self, mode: Mode) -> Sequence[str]:
+        """Return a phrase for each reason for which the table takes no commits of a mode, whatever the rows."""
         ...
 
     def has_rows(self) -> bool:

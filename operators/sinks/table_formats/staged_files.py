@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from dagflow.storage import OWN_FOLDER, FileStatus, base_name, explained, file_system, inside, join, local_path, remove_uploads
 from operators.sinks.table_formats.errors import StagedFileGone
+from operators.sinks.tables.acceptance import TableLimits
 
 
 def own_folder(table: str, application: str, sink: str) -> str:
@@ -115,16 +116,23 @@ class TaskState:
     Attributes:
         attempt: the files that it has staged; None before the first rows.
         table: the columns of the table, as far as the task knows them.
+        limits: the values that the table takes.
+        stand_in: a copy of the table, which evaluates its rules; None where it has none.
+        with_nan: the columns in which there was NaN.
         columns: by the schema of arriving batches, the columns in which they are written.
     """
 
     attempt: AttemptFolder | None = None
     table: pa.Schema | None = None
+    limits: TableLimits = attrs.field(factory=lambda: TableLimits(operator="", target=""))
+    stand_in: Any = None
+    with_nan: set[str] = attrs.field(factory=set)
     columns: dict[pa.Schema, pa.Schema] = attrs.field(factory=dict)
 
     def begin(self) -> None:
         """Forget the attempt before."""
-        self.attempt = self.table = None
+        self.attempt = self.table = self.stand_in = None
+        self.with_nan.clear()
         self.columns.clear()
 
 

@@ -42,6 +42,8 @@ def stored_type(kind: pa.DataType, own_type: OwnType, table_format: str) -> pa.D
         return pa.list_(nested(kind.value_type))
     if t.is_map(kind):
         return pa.map_(nested(kind.key_type), nested(kind.item_type))
+    if t.is_struct(kind) and not kind.num_fields:
+        raise ValueError(f"{table_format} has no type for structs without fields")
     if t.is_struct(kind):
         return pa.struct([(field.name, nested(field.type)) for field in kind])
     leaf = own_type(kind) or _common_type(kind)

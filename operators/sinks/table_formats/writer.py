@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Generic
 import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import types as t
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, OperatorContext, Sink, SinkLaunch, StagedWindow
@@ -20,8 +21,9 @@ from operators.extras.stores import patiently
 from operators.extras.tables import opening
 from operators.names import one_or_more
 from operators.problems import all_problems
-from operators.sinks.errors import TypeNotWritable, ValueNotWritable
-from operators.sinks.files.partitions import folders
+from operators.sinks.errors import TypeNotWritable
+from operators.sinks.files.open_files import check_name
+from operators.sinks.files.partitions import check_columns, folder_names, folders
 from operators.sinks.parquet.encodings import encodings_of
 from operators.sinks.parquet.files import CountingFile
 from operators.sinks.parquet_writer import ParquetWriter
@@ -33,7 +35,7 @@ from operators.sinks.table_formats.errors import (
     TableRolledBack,
     TableSchemaDiffers,
 )
-from operators.sinks.table_formats.opened import OpenedTable
+from operators.sinks.table_formats.opened import REQUIRED, OpenedTable
 from operators.sinks.table_formats.published import Published, PublishedNotes
 from operators.sinks.table_formats.rows import StagedRows, partition_values, read_rows, staged_rows, with_values
 from operators.sinks.table_formats.staged_files import (
@@ -46,6 +48,7 @@ from operators.sinks.table_formats.staged_files import (
     own_folder,
     sweep_staged,
 )
+from operators.sinks.tables.acceptance import TableLimits, check_keys, check_names
 from operators.sinks.tables.earlier import earlier_rows
 from operators.sinks.tables.errors import ForeignChange
 from operators.sinks.tables.modes import MODES, ON_SCHEMA_CHANGE, Mode, OnSchemaChange, mode_problems
@@ -54,6 +57,7 @@ T = TypeVar("T", default=Any)
 
 MAX_COMMITS = 20
 """The most attempts of a commit while other writers come before it."""
+OTHER_TABLE = "change the table so that it takes such rows, or write to another one"
 EVOLVE = "on_schema_change='evolve' adds new columns to the table; cast others before they come here, or leave them out"
 
 
@@ -79,6 +83,7 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
     creates_with_rows: ClassVar[bool] = False  # a table is created by the transaction of its first window
     replaces_columns: ClassVar[bool] = False  # `replace` may change all columns
     keeps_partition_columns: ClassVar[bool] = False  # files have the columns that name their folders
+    compares_floats: ClassVar[bool] = True  # floats may be keys
 
     path: str = attrs.field(converter=_place)
     mode: Mode = attrs.field(default="append", validator=one_of(MODES))  # type: ignore[assignment]
@@ -116,6 +121,14 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
         """Return the folder or URL below which the sink stages files and keeps its notes."""
         return self.path
 
+    def names_of(self, columns: pa.Schema) -> Sequence[str]:
+        """Return the names that must differ."""
+        return list(columns.names)
+
+    def folded(self, name: str) -> str:
+        """Return the form of a name that is equal for names of the same column."""
+        return name
+
     def promotes(self, old: pa.DataType, new: pa.DataType) -> bool:
         """Return True if the format can give a column of the first type the second one, which holds all of its values."""
         return False
@@ -140,8 +153,8 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
         """Return the errors of commits that came too late, among others."""
         raise NotImplementedError
 
-    def stats_of(self, file: StagedParquet) -> str:
-        """Return the statistics of a file, as the table format keeps them."""
+    def stats_of(self, file: StagedParquet, with_nan: Collection[str]) -> str:
+        """Return the statistics of a file, as the table format keeps them. `with_nan`: the columns that may have NaN."""
         return ""
 
     # before a launch
@@ -154,10 +167,14 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
         with opening(launch.sink, self.path):
             table = self.open_table()
             self.try_place(launch, table)
+        check_names([name for name, _ in launch.columns or ()], launch.sink, self.format_name, self.folded)
+        kinds = [(name, self.storable(name, type_named(kind))) for name, kind in launch.columns or ()]
+        self._check_parts(pa.schema([(name, kind) for name, kind in kinds if kind is not None]))
         if table is None:
             return ()
-        kinds = [(name, self.storable(name, type_named(kind))) for name, kind in launch.columns or ()]
         self._columns_after(pa.schema([(name, kind) for name, kind in kinds if kind is not None]), table, launch.sink)
+        if reasons := table.refusals(self.mode):
+            raise TableSchemaDiffers(sink=launch.sink, table=self.path, differences=tuple(reasons), help=OTHER_TABLE)
         if launch.application:
             return ()
         windows = {each: table.window(f"{each}/{launch.sink}") for each in applications_of(self.home())}
@@ -189,16 +206,10 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
             return
         name = type(self).__name__
         schema = self._agreed(batch.schema)
+        self._task.limits.check(batch)
         batch = cast_to(batch.select(schema.names), schema, name)
-        for key in self.keys:
-            if batch.column(key).null_count:
-                raise ValueNotWritable(
-                    operator=name,
-                    column=key,
-                    value="null",
-                    format="an upsert",
-                    help="leave rows without a key out with Filter(…)",
-                )
+        for folder in folder_names(batch, self.partition_columns):
+            check_name(folder, name, "partition_columns")
         named = [] if self.mode == "upsert" else self.partition_columns
         number = self._schemas.index(schema) if schema in self._schemas else len(self._schemas)
         parts = list(folders(batch, named, name)) if named else [("", batch)]
@@ -206,6 +217,12 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
             self._schemas.append(schema)
         for folder, part in parts:
             self.write_part((folder, number), with_values(part, folder, schema) if self.keeps_partition_columns else part)
+
+    def check_columns(self, port: str, schema: pa.Schema) -> None:
+        """Raise ColumnNamesClash, TypeNotWritable, PartitionColumnRefused."""
+        super().check_columns(port, schema)
+        check_names(self.names_of(schema), type(self).__name__, self.format_name, self.folded)
+        self._check_parts(schema)
 
     def check_schema(self, schema: pa.Schema) -> None:
         """Raise TypeNotWritable."""
@@ -229,25 +246,54 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
         """Return the columns in which batches of a schema are written. Raises TableSchemaDiffers, TypeNotWritable."""
         task = self._task
         if arriving not in task.columns:
+            check_names(self.names_of(arriving), type(self).__name__, self.format_name, self.folded)
             kinds = {field.name: self.storable(field.name, field.type) for field in arriving}
             if task.attempt is None:
                 with patiently(self.path, "looking up the columns of the table", in_task=True):
                     folder = self._own(self._context.application, self._context.name)
                     table = self._known_columns(folder)
                 task.attempt, task.table = AttemptFolder(join(folder, "staged"), self._context.window), table
+                task.limits = self._limits(() if table is None or self._takes_columns() else _required(table))
+            self._check_parts(arriving)
             for name in self.partition_columns:  # a column of nulls only names folders, too
                 if name in kinds and kinds[name] is None:
                     is_known = task.table is not None and name in task.table.names
                     kinds[name] = task.table.field(name).type if task.table is not None and is_known else pa.string()
+            if not any(kinds.values()):
+                self._name_nulls(kinds)
             columns = pa.schema([(name, kind) for name, kind in kinds.items() if kind is not None])
             task.columns[arriving] = self._fitted(columns)
         return task.columns[arriving]
+
+    def _limits(self, required: Sequence[str]) -> TableLimits:
+        operator, target = type(self).__name__, f"the table {self.path}"
+        return TableLimits(operator=operator, target=target, required=required, keys=self.keys, is_dated=True)
+
+    def _check_parts(self, columns: pa.Schema) -> None:
+        """Raise TypeNotWritable and PartitionColumnRefused for columns that cannot be keys, or cannot name folders."""
+        check_keys(columns, self.keys, type(self).__name__, self.format_name, floats=self.compares_floats)
+        if self.partition_columns and set(self.partition_columns) <= set(columns.names):
+            named = pa.schema([field for field in columns if not t.is_null(field.type)])
+            names = [name for name in self.partition_columns if name in named.names]
+            check_columns(named, names, type(self).__name__, times=self.mode == "upsert")  # then a library names the folders
+
+    def _name_nulls(self, kinds: dict[str, pa.DataType | None]) -> None:
+        """Give a column of rows that are nulls only the type that the table has. Raises TypeNotWritable if it has none."""
+        table = self._task.table
+        for name in kinds:
+            if table is not None and name in table.names:
+                kinds[name] = table.field(name).type
+                return
+        help_ = "give the reader a schema, or leave such rows out"
+        names = ", ".join(kinds) or "(none)"
+        raise TypeNotWritable(operator=type(self).__name__, column=names, type="null", format=self.format_name, help=help_)
 
     def _known_columns(self, folder: str) -> pa.Schema | None:
         """Return the columns of the table, from the newest note where there is one; None without a table."""
         note = PublishedNotes(folder).newest()
         if note is not None and note.columns:
-            return pa.schema([(name, type_named(kind)) for name, kind in note.columns])
+            required = {name.removeprefix(REQUIRED) for name in note.facts if name.startswith(REQUIRED)}
+            return pa.schema([pa.field(name, type_named(kind), name not in required) for name, kind in note.columns])
         table = self.open_table()
         return None if table is None else table.columns
 
@@ -289,7 +335,7 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
                 size=file.size,
                 partition=partition_values(file.folder),
                 columns=[[field.name, str(field.type)] for field in file.columns],
-                stats=self.stats_of(file),
+                stats=self.stats_of(file, self._task.with_nan),
             )
             for file in self._task.attempt.files
         ]
@@ -303,6 +349,9 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
 
     def _extended(self, table: pa.Schema, columns: pa.Schema, sink: str) -> pa.Schema:
         """Return the columns of a table that takes rows with these columns. Raises TableSchemaDiffers."""
+        check_names(
+            [*table.names, *(name for name in columns.names if name not in table.names)], sink, self.format_name, self.folded
+        )
         may_extend = self.on_schema_change == "evolve"
         if problems := misfits(columns, table, may_extend=may_extend, promotes=self.promotes):
             raise TableSchemaDiffers(sink=sink, table=self.path, differences=problems, help=EVOLVE)
@@ -445,7 +494,13 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
             reason = f"it is partitioned by {theirs}, and partition_columns has {ours}"
             remedy = "give partition_columns those of the table, or write to a new table"
             raise TableSchemaDiffers(sink=sink, table=self.path, differences=(reason,), help=remedy)
-        return columns if self._takes_columns() else self._extended(table.columns, columns, sink)
+        if self._takes_columns():
+            return columns
+        missing = [name for name in _required(table.columns) if name not in columns.names]
+        if missing and columns.names:  # without any, they are not known yet
+            reasons = [f"column {name!r} is missing, and the table takes no nulls there" for name in missing]
+            raise TableSchemaDiffers(sink=sink, table=self.path, differences=tuple(reasons))
+        return self._extended(table.columns, columns, sink)
 
     def _moved(
         self, window: StagedWindow, files: list[StagedRows], columns: pa.Schema, table: OpenedTable | None
@@ -476,7 +531,16 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
         again = StagedParquet(path, file.name, "", rows.schema, rows=file.rows)
         pq.write_table(rows, CountingFile(again), compression=self.compression, metadata_collector=again.metadata)
         again.close()
-        return attrs.evolve(file, path=path, size=again.size, stats=self.stats_of(again))
+        return attrs.evolve(file, path=path, size=again.size, stats=self.stats_of(again, _floats(rows.schema)))
+
+
+def _required(columns: pa.Schema) -> tuple[str, ...]:
+    """Return the columns that take no nulls."""
+    return tuple(field.name for field in columns if not field.nullable)
+
+
+def _floats(columns: pa.Schema) -> list[str]:
+    return [field.name for field in columns if t.is_floating(field.type)]
 
 
 @functools.cache

@@ -34,6 +34,24 @@ class TableHasRows(RunError):
 
 
 @error(kw_only=True)
+class RuleBroken(RunError, ValueError):
+    """Rows do not keep a rule of their table: a constraint, an invariant or a generated column. `reason`: what its library says."""
+
+    code: ClassVar[str] = "DF721"
+    example = {"operator": "DeltaWriter", "table": "data/sales", "reason": "Invalid data found: 1 rows failed validation check."}
+
+    operator: str
+    table: str
+    reason: str
+
+    def message(self) -> str:
+        return (
+            f"{self.operator}: the table {self.table} refuses rows: {self.reason}\n"
+            "  help: leave such rows out with Filter(…), or on_error='skip'; or drop the rule of the table"
+        )
+
+
+@error(kw_only=True)
 class ForeignChange(RunError):
     """Another writer has changed a table whose content each window replaces. `changes`: a phrase for each; `help`: what to do."""
 

@@ -140,6 +140,14 @@ def test_a_version_of_many_files_is_not_kept_in_memory(tmp_path: Path, monkeypat
     assert [files_in(plan) for plan in rest] == [files_in(plan) for plan in resumed]
 
 
+def test_an_empty_partition_value_is_null_as_the_protocol_says(tmp_path: Path) -> None:
+    rows = pa.table({"n": [1, 2, 3], "p": ["", None, "x"]})
+    deltalake.write_deltalake(tmp_path / "table", rows, partition_by=["p"])
+    read_on(delta(tmp_path), tmp_path)
+    expected = deltalake.DeltaTable(tmp_path / "table").to_pyarrow_table().sort_by("n").column("p").to_pylist()
+    assert copied(tmp_path).sort_by("n").column("p").to_pylist() == expected == [None, None, "x"]
+
+
 def test_partition_columns_come_from_the_folders_with_the_types_of_the_table(tmp_path: Path) -> None:
     rows = pa.table(
         {

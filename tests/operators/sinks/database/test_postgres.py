@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 
 import dagflow
-from dagflow import StagedWindow
+from dagflow import SinkLaunch, StagedWindow
 from dagflow.errors import (
     DatabaseBusy,
     DatabaseRefused,
@@ -223,7 +223,7 @@ def test_wider_numbers_are_refused_or_evolve_the_table(postgres: Database) -> No
     batch = pa.record_batch({"a": [2**40], "b": [0.5], "c": pa.array([decimal.Decimal("1.0001")], pa.decimal128(9, 4))})
     with pytest.raises(TableRefused, match=r"(?s)column 'b' is integer.*and double.*; column 'c' is numeric\(5,2\).*\(9,4\)"):
         run_operator(postgres.writer(), {"input": [batch]})
-    with pytest.raises(RowsRefused, match="integer out of range"):
+    with pytest.raises(ValueNotWritable, match=r"column 'a' has 1,099,511,627,776, (?s:.*)the column takes -2,147,483,648 to"):
         run_operator(postgres.writer(), {"input": [batch.select(["a"])]})
     run_operator(postgres.writer(on_schema_change="evolve"), {"input": [batch]})
     assert postgres.rows() == [(2**40, 0.5, decimal.Decimal("1.0001"))]
@@ -242,7 +242,7 @@ def test_text_goes_into_columns_of_other_types(postgres: Database) -> None:
     assert postgres.run("SELECT id::text, data->'a', at = '2026-01-31 11:00Z', code, n FROM sales") == [
         (row["id"], 1, True, "abc", 1)
     ]
-    with pytest.raises(RowsRefused, match=r"value too long for type character varying\(3\)"):
+    with pytest.raises(ValueNotWritable, match=r"column 'code' has a text of 4 characters, (?s:.*)the column takes 3 characters"):
         run_operator(postgres.writer(), {"input": [pa.RecordBatch.from_pylist([{**row, "code": "abcd"}])]})
 
 
@@ -348,3 +348,29 @@ def test_windows_on_spark(postgres: Database, sqlite: Database, lines: Path, tmp
         for table in ("appended", "upserted"):
             assert database.rows(table) == sorted(((line, len(line)) for line in LINES), key=str)
         assert database.staged() == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys"),
+    [
+        ("char(5)", ["a", "a "]),
+        ("int", ["1", "01"]),
+        ("numeric", ["1", "1.0"]),
+        ("float8", [-0.0, 0.0]),
+        ("float8", [float("nan"), float("nan")]),
+        ("date", ["2026-01-02", "20260102"]),
+    ],
+)
+def test_keys_that_are_equal_in_the_server_are_one_key(kind: str, keys: list[Any], postgres: Database) -> None:
+    postgres.run(f"CREATE TABLE sales (k {kind} PRIMARY KEY, v bigint)")
+    run_operator(postgres.writer(mode="upsert", keys=["k"]), {"input": [pa.record_batch({"k": keys, "v": [1, 2]})]})
+    assert postgres.run("SELECT v FROM sales") == [(2,)]
+    postgres.run("DROP TABLE sales")
+
+
+def test_what_no_task_can_foresee_is_said_at_launch(postgres: Database) -> None:
+    postgres.run("CREATE TABLE IF NOT EXISTS shops (id int PRIMARY KEY); CREATE TABLE sales (shop int REFERENCES shops)")
+    (warning,) = postgres.writer().check_store(SinkLaunch(name="app", sink="sink"))
+    assert "the foreign key sales_shop_fkey" in warning
+    assert "--reject-window" in warning
+    postgres.run("DROP TABLE sales; DROP TABLE shops")

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dagflow.errors import DatabaseBusy, DatabaseRefused, RowsRefused, TableRefused, TypeNotWritable, ValueNotWritable
+from dagflow.errors import ColumnNamesClash, DatabaseBusy, DatabaseRefused, TypeNotWritable, ValueNotWritable
 from dagflow.storage import is_transient
 from dagflow.testing import run_operator
 from operators import SqlWriter
@@ -63,7 +63,7 @@ def test_types_that_sqlite_has_no_form_for_are_refused(sqlite: Database) -> None
 
 
 def test_names_that_differ_in_case_are_one_column(sqlite: Database) -> None:
-    with pytest.raises(TableRefused, match="column 'A' cannot be written: it is the same as 'a' to SQLite"):
+    with pytest.raises(ColumnNamesClash, match="columns 'a' and 'A' are one column, for SQLite"):
         run_operator(sqlite.writer(), {"input": [pa.record_batch({"a": [1], "A": [2]})]})
     sqlite.run("CREATE TABLE sales (A INTEGER)")
     run_operator(sqlite.writer(), {"input": [pa.record_batch({"a": [1]})]})
@@ -92,7 +92,7 @@ def test_a_file_that_is_not_a_database_is_refused(tmp_path: Path) -> None:
 
 def test_a_column_that_takes_no_nulls(sqlite: Database) -> None:
     sqlite.run("CREATE TABLE sales (value TEXT, n INTEGER NOT NULL)")
-    with pytest.raises(RowsRefused, match=r"NOT NULL constraint failed: sales\.n"):
+    with pytest.raises(ValueNotWritable, match="column 'n' has null, which table 'sales' does not support"):
         run_operator(sqlite.writer(), {"input": ["a"]})
 
 
@@ -118,3 +118,11 @@ def test_the_url_of_a_server_belongs_to_another_sink() -> None:
 
 def test_one_key_may_stand_alone() -> None:
     assert SqlWriter("sqlite:///a.db", "t", mode="upsert", keys="id").keys == ("id",)
+
+
+def test_keys_that_are_equal_in_the_table_are_one_key(sqlite: Database) -> None:
+    sqlite.run("CREATE TABLE sales (k TEXT COLLATE NOCASE PRIMARY KEY, v INTEGER)")
+    run_operator(
+        sqlite.writer(mode="upsert", keys=["k"]), {"input": [pa.record_batch({"k": ["b", "B", "a", "B"], "v": [4, 3, 2, 1]})]}
+    )
+    assert sqlite.run("SELECT v FROM sales ORDER BY k") == [(2,), (1,)]

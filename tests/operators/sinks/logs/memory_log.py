@@ -54,6 +54,9 @@ class MemoryLog:
         self.step("connect")
         yield self
 
+    def place_problem(self, partition: int | None, subject: str | None) -> str | None:
+        return None
+
     def check(self, open_log: Any) -> None:
         self.step("check")
 
