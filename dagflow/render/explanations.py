@@ -20,6 +20,7 @@ _BRANCHES = (
     ("DF4", "The environment: Java, cluster, permissions, disk", InfrastructureError),
     ("DF5", "A ledger is damaged, or cannot be appended to", RunError),
     ("DF6", "A file cannot be scanned", RunError),
+    ("DF7", "A run failed, more causes", RunError),
 )
 
 

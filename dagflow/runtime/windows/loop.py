@@ -58,6 +58,7 @@ from dagflow.runtime.windows.jobs import (
     with_source,
     with_start,
 )
+from dagflow.runtime.windows.marks import compare_sinks
 from dagflow.runtime.windows.plan_window import Driver
 from dagflow.runtime.windows.readers import Readers
 from dagflow.runtime.windows.rebalance import ProgressWatch, Rebalancing, further, holder, tell_slots_are_wanted
@@ -226,6 +227,7 @@ class WindowLoop:
                     self._halves[item] = operator
             # Another application, and inputs that are not those of before, have been refused by now: nothing is noted of them.
             self._datasets.open(self._log, self._lock.check, progress)
+            compare_sinks(self._log, progress, self._halves, self._datasets.app_id, self.retries.retry)
             for window in progress.undone:
                 self._follow(self._decision(window), again=True)
             self._sweep(self._log.windows("done") if progress.undone else progress.marked)
