@@ -15,6 +15,7 @@ from dagflow.errors import DatabaseBusy, DatabaseRefused, RowsRefused, TableRefu
 from dagflow.storage import is_transient
 from dagflow.testing import run_operator
 from operators import SqlWriter
+from operators.sinks.database.sqlite import Sqlite
 from tests.operators.databases import Database
 from tests.operators.sinks.database.test_windows import Sale, staged
 
@@ -118,3 +119,9 @@ def test_the_url_of_a_server_belongs_to_another_sink() -> None:
 
 def test_one_key_may_stand_alone() -> None:
     assert SqlWriter("sqlite:///a.db", "t", mode="upsert", keys="id").keys == ("id",)
+
+
+def test_a_commit_survives_a_power_cut(tmp_path: Path) -> None:
+    """With a rollback journal, FULL syncs the file, and not the folder that the journal is removed from."""
+    with Sqlite(f"{tmp_path}/shop.db").session("looking") as session:
+        assert session.select("PRAGMA synchronous") == [(3,)]
