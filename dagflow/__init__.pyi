@@ -37,6 +37,7 @@ from dagflow.model.operator.renamed_properties import RenamedProperty as Renamed
 from dagflow.model.operator.sink import Sink as Sink
 from dagflow.model.operator.sink import SinkLaunch as SinkLaunch
 from dagflow.model.operator.sink import StagedWindow as StagedWindow
+from dagflow.model.operator.sink import WindowMark as WindowMark
 from dagflow.model.operator.state import State as State
 from dagflow.model.operator.state import WindowState as WindowState
 from dagflow.model.types.records import BlockIds as BlockIds

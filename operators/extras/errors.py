@@ -1,11 +1,11 @@
-"""The error of a table that cannot be opened."""
+"""Errors of tables that cannot be opened, or whose log is damaged."""
 
 from __future__ import annotations
 
 import re
 from typing import Any, ClassVar
 
-from dagflow.errors import InfrastructureError, error
+from dagflow.errors import InfrastructureError, RunError, error
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")  # libraries in Rust colour their errors
 
@@ -38,4 +38,24 @@ class TableUnreachable(InfrastructureError):
         return (
             f"{self.operator}: {self.table} cannot be {self.doing}: {self.reason}\n"
             "  help: start the catalog or store, or correct its address and credentials; then launch again: the run resumes"
+        )
+
+
+@error(kw_only=True)
+class TableLogDamaged(RunError):
+    """An entry in the log of a Delta table has no bytes. Readers take it for a version without rows."""
+
+    code: ClassVar[str] = "DF742"
+    example = {"operator": "sales", "table": "data/sales", "file": "data/sales/_delta_log/00000000000000000012.json"}
+    general_remedy = "restore the file from a copy of the table"
+    is_fatal: ClassVar[bool] = True
+
+    operator: str
+    table: str
+    file: str
+
+    def message(self) -> str:
+        return (
+            f"{self.operator}: the log of {self.table} is damaged: {self.file} has no bytes, and rows of that version are missing\n"
+            "  help: restore the file from a copy of the table, and launch again: the run resumes"
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, ClassVar, Generic
 
 import attrs
@@ -15,9 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, StagedWindow
+from dagflow import InputPort, SinkLaunch, StagedWindow, WindowMark
 from dagflow.config import Secret
-from operators.extras.tables import deltalake
+from operators.extras.delta_log import check_log, mend_log
+from operators.extras.stores import patiently
+from operators.extras.tables import deltalake, opening
+from operators.sinks.delta.appends import transactions
 from operators.sinks.delta.log import RULES, DeltaLog
 from operators.sinks.delta.stand_in import StandIn
 from operators.sinks.delta.stats import stats_json
@@ -41,9 +44,9 @@ class DeltaWriter(TableFormatWriter[T], Generic[T]):
     Needs the package `deltalake` (`pip install 'dagflow[delta]'`). The table is created with the columns of the first window that
     has rows. Readers see all of a window or nothing of it: any reader of Delta tables, of the newest or of an earlier version.
 
-    The transaction of a window also carries the application, the sink and the window (Delta's `txn` action), so a window that is
-    in the table is never published again. Other writers may add rows at the same time. `docs/how-to/delta.md` says what happens
-    on each failure.
+    The transaction of a window also carries the application, the sink, the window and its decision (Delta's `txn` actions), so a
+    window that is in the table is never published again. Other writers may add rows at the same time. `docs/how-to/delta.md` says
+    what happens on each failure.
 
     A table with `NOT NULL` columns takes no nulls there. One with constraints or invariants is refused, but for `upsert`, since
     only `deltalake` evaluates their expressions, as it merges.
@@ -113,6 +116,21 @@ class DeltaWriter(TableFormatWriter[T], Generic[T]):
         """Create the table without rows."""
         DeltaLog.create(self.path, self.storage_options, columns, self.partition_columns, appends=self.mode == "append")
 
+    def check_store(self, launch: SinkLaunch) -> Sequence[str]:
+        """See `TableFormatWriter.check_store`. Before that, what a power cut has left of the newest commit is removed."""
+        if launch.application:
+            with opening(launch.sink, self.path):
+                note = PublishedNotes(self._own(launch.application, launch.sink)).newest()
+                mend_log(self.path, -1 if note is None else note.version)
+        return super().check_store(launch)
+
+    def newest_mark(self, last: StagedWindow) -> WindowMark:
+        """See `TableFormatWriter.newest_mark`. Also raises TableLogDamaged, for an entry of the log without bytes."""
+        with patiently(self.path, "looking through the log of the table"):
+            if (table := self.open_table()) is not None:
+                check_log(last.sink, self.path, table.version)
+        return super().newest_mark(last)
+
     def conflicts(self) -> tuple[type[Exception], ...]:
         """Return the errors of the package."""
         return (deltalake("DeltaWriter").exceptions.DeltaError,)
@@ -133,11 +151,11 @@ class DeltaWriter(TableFormatWriter[T], Generic[T]):
         package, key, now = deltalake("DeltaWriter"), window_key(window), int(time.time() * 1000)
         names = {"dagflow.sink": key, "dagflow.window": window.number}
         if self.mode == "append" and table is not None and table.may_append():
-            return table.append(files, key, window.number, names)
+            return table.append(files, key, window.mark, names)
         properties = package.CommitProperties(
             custom_metadata=names,
             max_commit_retries=0,  # what others have committed meanwhile is looked at first
-            app_transactions=[package.Transaction(key, window.number, now)],
+            app_transactions=[package.Transaction(name, number, now) for name, number in transactions(key, window.mark)],
         )
         if self.mode == "upsert":
             assert table is not None  # it is created first

@@ -20,7 +20,7 @@ from dagflow.storage import OWN_FOLDER, join, local_path
 from operators.extras.tables import is_place, loaded_catalog, pyiceberg
 from operators.extras.unavailable import answering
 from operators.problems import all_problems
-from operators.sinks.iceberg.snapshots import SINK, WINDOW, IcebergTable
+from operators.sinks.iceberg.snapshots import DECISION, SINK, WINDOW, IcebergTable
 from operators.sinks.iceberg.types import ICEBERG, iceberg_type
 from operators.sinks.table_formats.columns import last_of_each
 from operators.sinks.table_formats.opened import OpenedTable
@@ -29,6 +29,8 @@ from operators.sinks.table_formats.writer import TableFormatWriter, window_key
 
 T = TypeVar("T", default=Any)
 SQLITE = "sqlite:///"
+DURABLE = "operators.sinks.iceberg.durable_files.DurableFileIO"
+"""Loaded by `pyiceberg`."""
 
 
 @attrs.define
@@ -38,8 +40,9 @@ class IcebergWriter(TableFormatWriter[T], Generic[T]):
     Needs the package `pyiceberg` (`pip install 'dagflow[iceberg]'`). The table is created with the columns of the first window
     that has rows. Readers see all of a window or nothing of it.
 
-    The transaction of a window also sets the property `dagflow.window.APPLICATION/SINK` of the table to the window, so a window
-    that is in the table is never published again. `docs/how-to/iceberg.md` says what happens on each failure.
+    The transaction of a window also sets the property `dagflow.window.APPLICATION/SINK` of the table to the window, and
+    `dagflow.decision.APPLICATION/SINK` to the identity of its decision. So a window that is in the table is never published
+    again. `docs/how-to/iceberg.md` says what happens on each failure.
 
     Args:
         table: the name in the catalog, `namespace.name`.
@@ -108,7 +111,7 @@ class IcebergWriter(TableFormatWriter[T], Generic[T]):
         properties: Mapping[str, str] = self.catalog
         if not properties.get("warehouse"):
             with answering("IcebergWriter", self.path):
-                properties = loaded_catalog("IcebergWriter", self.catalog).properties
+                properties = self.loaded_catalog().properties
         place = self.staging or properties.get("warehouse", "")
         if not is_place(place, properties):
             raise ValueError(
@@ -116,6 +119,14 @@ class IcebergWriter(TableFormatWriter[T], Generic[T]):
                 "set staging to one in the file system of the table"
             )
         return join(place, quote(self.path, safe=""))
+
+    def loaded_catalog(self) -> Any:
+        """Return the catalog. Tables on local disks are written so that they survive a power cut."""
+        catalog = loaded_catalog("IcebergWriter", self.catalog)
+        warehouse = catalog.properties.get("warehouse")
+        if warehouse and local_path(warehouse) is not None:
+            catalog.properties.setdefault("py-io-impl", DURABLE)
+        return catalog
 
     def stored_type(self, kind: pa.DataType) -> pa.DataType | None:
         """Return the type as Iceberg stores it; None for nulls. Raises ValueError."""
@@ -134,11 +145,11 @@ class IcebergWriter(TableFormatWriter[T], Generic[T]):
     def open_table(self) -> IcebergTable | None:
         """Open the newest snapshot; None if there is no table."""
         with answering("IcebergWriter", self.path):
-            return IcebergTable.of(loaded_catalog("IcebergWriter", self.catalog), self.path)
+            return IcebergTable.of(self.loaded_catalog(), self.path)
 
     def create_table(self, columns: pa.Schema) -> None:
         """Create the table without rows."""
-        IcebergTable.create(loaded_catalog("IcebergWriter", self.catalog), self.path, columns, self.partition_columns)
+        IcebergTable.create(self.loaded_catalog(), self.path, columns, self.partition_columns)
 
     def publish(self, window: StagedWindow) -> None:
         """Commit the files of a window. Raises TableUnreachable, which is transient, while the catalog is not available."""
@@ -153,7 +164,7 @@ class IcebergWriter(TableFormatWriter[T], Generic[T]):
     def try_place(self, launch: SinkLaunch, table: OpenedTable | None) -> None:
         """Also write to the warehouse as `pyiceberg` does, by its own settings, if there is no table yet."""
         super().try_place(launch, table)
-        catalog = loaded_catalog("IcebergWriter", self.catalog)
+        catalog = self.loaded_catalog()
         warehouse = catalog.properties.get("warehouse", "")
         if table is not None or "://" not in warehouse or local_path(warehouse) is not None:
             return  # a name that only the server of the catalog knows; or a folder, which tasks try
@@ -179,7 +190,7 @@ class IcebergWriter(TableFormatWriter[T], Generic[T]):
                     transaction.delete("True", snapshot_properties=marks)
                 names = [f"{table.data_location}/{file.name}" for file in files]
                 transaction.add_files(names, snapshot_properties=marks, check_duplicate_files=False)
-            transaction.set_properties({WINDOW + key: str(window.number)})
+            transaction.set_properties({WINDOW + key: str(window.number), DECISION + key: window.decision})
         table.expire(self.keep_snapshots)
         return table
 

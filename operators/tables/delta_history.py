@@ -13,6 +13,8 @@ import attrs
 import pyarrow as pa
 
 from dagflow.storage import BinaryReader, explained, file_system, hash_bytes, join
+from operators.extras.delta_log import LOG, check_log
+from operators.extras.errors import TableLogDamaged
 from operators.extras.tables import delta_options, deltalake
 from operators.tables.delta_schema import folder_columns, lost_columns
 from operators.tables.errors import (
@@ -23,7 +25,6 @@ from operators.tables.errors import (
 )
 from operators.tables.history import TableFile, TablePosition
 
-LOG = "_delta_log"
 _MARK_LINES = 16
 """The lines of a version's log that identify it: they hold its time, and the names of its first files."""
 _MAX_KEPT = 10_000
@@ -113,6 +114,7 @@ class DeltaHistory:
 
     def start(self, version: int | None) -> TablePosition:
         """Return the position of a reader that takes all files of a version; None: of the newest one."""
+        check_log(self.operator, self.path, self.newest)
         number = self.newest if version is None else version
         table = self._at(number)
         self._check_mapping(number, table.metadata().configuration)
@@ -213,15 +215,20 @@ class DeltaHistory:
         return commit
 
     def _lines(self, version: int, position: TablePosition) -> Iterator[bytes]:
-        """Yield the actions of a version, as lines: there may be any number. Raises InputTableHistoryGone."""
+        """Yield the actions of a version, as lines: there may be any number. Raises InputTableHistoryGone, TableLogDamaged."""
         path = self._log_of(version)
         with explained(path, "reading the log of a table"):
             try:
                 stream = file_system(path).open(path)
             except FileNotFoundError as error:
                 raise self._history_gone(position.version, f"version {version} is no longer in its log") from error
+            is_empty = True
             with stream:
-                yield from _lines(stream)
+                for line in _lines(stream):
+                    is_empty = False
+                    yield line
+            if is_empty:
+                raise TableLogDamaged(operator=self.operator, table=self.path, file=path)
 
     def _check_same(self, position: TablePosition) -> None:
         """Raise InputTableRolledBack if the version of a position is not the one that was read."""

@@ -9,9 +9,10 @@ import attrs
 
 from dagflow.config import Secret
 from dagflow.storage import absolute, explained, file_system, join
+from operators.extras.delta_log import LOG
 from operators.extras.tables import deltalake
 from operators.problems import all_problems
-from operators.tables.delta_history import LOG, DeltaHistory
+from operators.tables.delta_history import DeltaHistory
 from operators.tables.table_input import AbstractTableInput
 
 

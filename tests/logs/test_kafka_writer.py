@@ -33,7 +33,6 @@ Read = dict[int, list[tuple[int, int, bytes | None]]]
 def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The mock cluster does not answer questions for the description of a topic."""
     monkeypatch.setattr(kafka, "_DESCRIBE_TIMEOUT", 0.2)
-    publishing._looked.clear()
     yield
     kafka._KEPT.clear()
 

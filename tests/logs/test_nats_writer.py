@@ -14,7 +14,6 @@ pytest.importorskip("nats", reason="nats-py is not installed: pip install 'dagfl
 from dagflow import SinkLaunch, StagedWindow
 from dagflow.errors import LogNotWritable, LogRefused, LogReplaced, LogUnavailable, MessageRefused, ValueNotWritable
 from operators import NatsWriter
-from operators.sinks.logs import publishing
 from operators.sinks.logs.client import Outgoing
 from operators.sinks.logs.nats import OpenStream, mark_of
 from tests.logs import brokers
@@ -25,11 +24,6 @@ from tests.operators.sinks.logs.test_publishing import stage
 pytestmark = pytest.mark.full
 
 Found = list[tuple[int, int, bytes]]
-
-
-@pytest.fixture(autouse=True)
-def looked() -> None:
-    publishing._looked.clear()
 
 
 def create(url: str, name: str, **config: Any) -> str:

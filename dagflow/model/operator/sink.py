@@ -20,12 +20,50 @@ class StagedWindow:
             published in their order, without gaps, so the newest number is enough.
         staged: what `stage` returned in the tasks that count, in their order. What other attempts have staged is not in it.
         sink: the name of the operator in the DAG: an application may have several sinks of one class.
+        decision: the identity of the decision: 15 hexadecimal digits of its hash, which fit into an integer of 64 bits. A sink
+            keeps it with the number. "" in tests of an operator by itself, and where the decision is no longer kept.
     """
 
     application: str
     number: int
     staged: tuple[Any, ...] = ()
     sink: str = ""
+    decision: str = ""
+
+    @property
+    def mark(self) -> WindowMark:
+        """The mark that a store keeps of this window."""
+        return WindowMark(self.number, self.decision)
+
+
+@attrs.frozen
+class WindowMark:
+    """The newest window of a sink that its store has.
+
+    Attributes:
+        number: of the window; -1 for none.
+        decision: the identity of its decision, as in `StagedWindow`; "" where the store does not say it.
+    """
+
+    number: int = -1
+    decision: str = ""
+
+    @classmethod
+    def of(cls, number: int, digest: str | None) -> WindowMark:
+        """Return the mark of a window by the hash of its decision; None: it is not known.
+
+        >>> WindowMark.of(3, "sha256:0123456789abcdef0123")
+        WindowMark(number=3, decision='0123456789abcde')
+        """
+        return cls(number, "" if digest is None else digest.rpartition(":")[2][:15])
+
+    def differs(self, window: WindowMark) -> bool:
+        """Return whether both are marks of one window, and of two decisions.
+
+        >>> WindowMark(3, "a1").differs(WindowMark(3, "b2")), WindowMark(3).differs(WindowMark(3, "b2"))
+        (True, False)
+        """
+        return self.number == window.number and "" not in (self.decision, window.decision) and self.decision != window.decision
 
 
 @attrs.frozen(kw_only=True)
@@ -124,6 +162,17 @@ class Sink(Operator):
     def is_published(self, window: StagedWindow) -> bool:
         """Return True if `publish` has succeeded for a window. Should be a single read, however many windows there are."""
         raise NotImplementedError(f"{type(self).__name__} does not know what it has published: override is_published(window)")
+
+    def newest_mark(self, last: StagedWindow) -> WindowMark | None:
+        """Return the mark of the newest window that the store has, as `publish` has kept it; None if the store keeps none.
+
+        Called on the driver's instance (not set up) by each launch, also if nothing is new. dagflow compares the mark with the
+        run folder: a store, or a run folder, that was restored from an older copy is refused before anything is planned.
+
+        `last`: the newest window with rows for this sink that is certainly published; its number is -1 for none. Raise an error
+        where the store is not as that window has left it, and the number alone does not show it.
+        """
+        return None
 
     def sweep(self, window: StagedWindow) -> None:
         """Remove what tasks have staged for earlier windows, which are published, and what attempts that do not count have left.

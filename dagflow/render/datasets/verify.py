@@ -11,6 +11,7 @@ from dagflow.errors import DagflowError
 from dagflow.errors.shown import visible, without_secrets
 from dagflow.ledger import EntryRef, VerifyReport
 from dagflow.lineage.replay import ReplayReport
+from dagflow.lineage.sinks import SinkCheck
 from dagflow.render.datasets.ledger import counted_entries
 from dagflow.render.errors import error_json
 from dagflow.render.style import Style, table
@@ -32,22 +33,32 @@ class Checked:
         input_problems: why inputs that are there could not be read.
         replay: what running windows again has shown, if that was asked for.
         run_folder: what reading the run folder has shown; a text says why it was not read, None that there is none.
+        sinks: what the tables, databases and logs have; a text says why they were not looked at, None that it was not asked for.
+        report: None for a run folder alone.
     """
 
     dataset: str
-    report: VerifyReport
+    report: VerifyReport | None = None
     files: bool = True
     inputs: Mapping[str, str] = attrs.field(factory=dict)
     missing_inputs: Mapping[str, str] = attrs.field(factory=dict)
     input_problems: tuple[DagflowError, ...] = ()
     replay: ReplayReport | None = None
     run_folder: FolderReport | str | None = None
+    sinks: tuple[SinkCheck, ...] | str | None = None
 
     @property
     def problems(self) -> tuple[DagflowError, ...]:
         """All that is damaged, or came out differently."""
         replayed = () if self.replay is None else self.replay.problems
-        return (*self.report.problems, *self.run_folder_problems, *self.input_problems, *replayed)
+        own = () if self.report is None else self.report.problems
+        return (*own, *self.run_folder_problems, *self.sink_problems, *self.input_problems, *replayed)
+
+    @property
+    def sink_problems(self) -> tuple[DagflowError, ...]:
+        """Why tables, databases and logs do not fit the run folder."""
+        checks = self.sinks if isinstance(self.sinks, tuple) else ()
+        return tuple(each.problem for each in checks if each.problem is not None)
 
     @property
     def run_folder_problems(self) -> tuple[DagflowError, ...]:
@@ -71,18 +82,27 @@ def verify_text(checked: Checked, style: Style | None = None) -> str:
     style, checked = style or Style(), visible(checked)
     report = checked.report
     state = style.paint("bold red", "damaged")
-    if report.problems and all(isinstance(problem, StorageError) for problem in report.problems):
+    if report is None:
+        if checked.sink_problems and not checked.run_folder_problems:
+            state = style.paint("bold red", "clean, but not its tables")
+        elif not checked.problems and isinstance(checked.run_folder, FolderReport):
+            state = style.paint("green", "clean")
+    elif report.problems and all(isinstance(problem, StorageError) for problem in report.problems):
         state = style.paint("yellow", "not all of it could be read")
     elif report.is_clean:
         state = style.paint("green", "clean")
         if checked.run_folder_problems:
             state = style.paint("bold red", "clean, but not its run folder")
+        elif checked.sink_problems:
+            state = style.paint("bold red", "clean, but not its tables")
         elif checked.problems:
             state = style.paint("yellow", "clean, but not its inputs" if checked.input_problems else "clean, but not made again")
     problems = f", {counted(len(checked.problems), 'problem')}" if checked.problems else ""
-    rows = [["entries", f"{counted_entries(report.entries)}: links and rules"], ["rows", counted(report.rows, "row")]]
-    what = "file" if report.files == 1 else "files"
-    rows.append(["files", f"{report.files:,} {what}: sizes and hashes" if checked.files else "not read (--no-files)"])
+    rows: list[list[str]] = []
+    if report is not None:
+        rows += [["entries", f"{counted_entries(report.entries)}: links and rules"], ["rows", counted(report.rows, "row")]]
+        what = "file" if report.files == 1 else "files"
+        rows.append(["files", f"{report.files:,} {what}: sizes and hashes" if checked.files else "not read (--no-files)"])
     if isinstance(checked.run_folder, FolderReport):
         records = counted(checked.run_folder.records, "record")
         rows.append(["records", f"{records} of the run folder {checked.run_folder.folder}: seals and links"])
@@ -93,6 +113,7 @@ def verify_text(checked: Checked, style: Style | None = None) -> str:
             rows.append(["rejected" if not number else "", rejection.text()])
     elif checked.run_folder is not None:
         rows.append(["records", f"not checked: {checked.run_folder}"])
+    rows += _sinks(checked)
     for number, (name, place) in enumerate(sorted(checked.inputs.items())):
         rows.append(["inputs" if not number else "", f"{name}: {place}"])
     for number, (name, place) in enumerate(sorted(checked.missing_inputs.items())):
@@ -100,10 +121,10 @@ def verify_text(checked: Checked, style: Style | None = None) -> str:
         rows.append(["inputs" if not number and not checked.inputs else "", f"{name}: not checked, {where} (--input PATH)"])
     if checked.replay is not None:
         rows += _replay(checked.replay)
-    if report.head is not None:
+    if report is not None and report.head is not None:
         rows.append(["newest", noted(report.head)])
     lines = [f"{style.paint('bold', checked.dataset)}: {state}{problems}", *(f"  {line}" for line in table(rows, "ll"))]
-    if report.head is not None and report.is_clean:
+    if report is not None and report.head is not None and report.is_clean:
         lines += [
             "",
             "Note the newest entry elsewhere: `--noted SEQ:HASH` then shows whether all of the ledger was written anew.",
@@ -119,16 +140,41 @@ def verify_json(checked: Checked) -> dict[str, Any]:
         "v": VERSION,
         "ok": not checked.problems,
         "dataset": checked.dataset,
-        "entries": report.entries,
-        "rows": report.rows,
-        "files": report.files if checked.files else None,
+        "entries": None if report is None else report.entries,
+        "rows": None if report is None else report.rows,
+        "files": report.files if report is not None and checked.files else None,
         "run_folder": _run_folder_json(checked.run_folder),
+        "sinks": _sinks_json(checked.sinks),
         "inputs": dict(checked.inputs),
         "missing_inputs": dict(checked.missing_inputs),
-        "newest": None if report.head is None else noted(report.head),
+        "newest": None if report is None or report.head is None else noted(report.head),
         "replay": None if checked.replay is None else _replay_json(checked.replay),
         "problems": [single for problem in checked.problems for single in error_json(problem)],
     }
+
+
+def _sinks(checked: Checked) -> list[list[str]]:
+    """Return the rows of tables, databases and logs."""
+    if checked.sinks is None:
+        return [] if checked.report is not None else [["tables", "not looked at: name the application with --app, or --trust"]]
+    if isinstance(checked.sinks, str):
+        return [["tables", f"not looked at: {checked.sinks}"]]
+    rows: list[list[str]] = []
+    for check in checked.sinks:
+        if check.problem is not None:
+            state = "does not fit the run folder, or was not read"
+        elif check.window is None:
+            state = "not compared: its sink keeps no marks"
+        else:
+            state = f"window {check.window} is its newest, as decided" if check.window >= 0 else "no window yet"
+        rows.append(["tables" if not rows else "", f"{check.sink}: {check.store}: {state}"])
+    return rows
+
+
+def _sinks_json(checks: tuple[SinkCheck, ...] | str | None) -> Any:
+    if isinstance(checks, str):
+        return {"not_checked": checks}
+    return checks and [{"sink": c.sink, "store": c.store, "window": c.window, "ok": c.problem is None} for c in checks]
 
 
 def _replay(report: ReplayReport) -> list[list[str]]:

@@ -264,6 +264,13 @@ def read_app_id(store: Store) -> str | None:
     return unseal(stored, APP_ID.form, store.url).body.decode()
 
 
+def is_run_folder(place: str) -> bool:
+    """Return whether a place is a run folder by itself, not the folder beside an output."""
+    folder = absolute(place)
+    with explained(folder, "looking for a run folder"):
+        return base_name(folder) != OWN_FOLDER and file_system(folder).exists(join(folder, APP_ID.form))
+
+
 def foreign_files(folder: str) -> ForeignFiles | None:
     """Return the error for an output folder with files that no run wrote; None if it has none."""
     system = file_system(folder)

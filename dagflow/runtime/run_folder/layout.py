@@ -212,8 +212,16 @@ KEYED_STATE = Kind(
     sealed=True,
     removed=Removed.REPLACED,
 )
+BEGUN = Kind(
+    title="a window has begun to be published to a log",
+    form="staged/{window:010d}.{sink}.begun",
+    writer="driver",
+    synced=True,
+    sealed=True,
+    removed=Removed.ENDED,
+)
 STAGED_BY_SINK = Kind(
-    title="what a sink has staged, and its notes",
+    title="what a sink has staged",
     form="staged/{window:010d}.{attempt}",
     writer="task",
     synced=True,
@@ -318,6 +326,7 @@ KINDS: tuple[Kind, ...] = (
     TASK_STATE,
     STATE,
     KEYED_STATE,
+    BEGUN,  # before what is staged: its names have the form of theirs
     STAGED_BY_SINK,
     APP_ID,
     LAUNCH,

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 
 import attrs
 
+from dagflow.model.operator.sink import WindowMark
 from dagflow.model.types.declared import fields_of
 from dagflow.model.types.forms import ADDED
 from dagflow.model.types.plain_data import decode, dumps, dumps_in_pieces, encode, loads
@@ -104,6 +105,7 @@ class Decision:
     start and stop (None: its own). `steals`: how that came. `exchanges`: what went over exchanges, by the port they lead to.
     `event_times`: the latest time of a record that has come so far, by operator that follows event time.
     `staged`: what `Sink.stage` has returned in the tasks, by operator. `expectations`: the verdicts on rejected records.
+    `last_staged`: the newest window, up to this one, in which tasks have staged something for a sink, by operator.
     """
 
     window: int
@@ -125,6 +127,7 @@ class Decision:
     event_times: dict[str, int] = attrs.field(factory=dict)
     staged: dict[str, list[Any]] = attrs.field(factory=dict)
     expectations: list[ExpectationResult] = attrs.field(factory=list, metadata={ADDED: True})
+    last_staged: dict[str, int] = attrs.field(factory=dict, metadata={ADDED: True})
 
 
 @attrs.frozen(kw_only=True)
@@ -378,6 +381,10 @@ class WindowLog:
         digest = self.hash_of(record_name("decision", window))
         assert digest is not None
         return digest
+
+    def mark_of(self, window: int) -> WindowMark:
+        """Return the mark that a store has of a decided window, without the decision if that is no longer kept."""
+        return WindowMark.of(window, self.hash_of(record_name("decision", window)))
 
     def _hashes_of(self, names: Iterable[str]) -> dict[str, str]:
         return {name: digest for name in names if (digest := self.hash_of(name)) is not None}

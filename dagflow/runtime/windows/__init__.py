@@ -9,8 +9,9 @@ Read in this order:
 5. `jobs`: the tasks of a window as one job, and its events.
 6. `retry`: the retry policy for transient errors of the driver's steps.
 7. `commit`: from the reports of tasks to a decision, and everything that follows from it.
-8. `directories`, `datasets`: two parts of that: files get their final names, and ledgers their entries.
-9. `compatibility`: the check that an application can resume from a plan of an earlier launch.
-10. `rebalance`: the driver's half of `dagflow.runtime.rebalancing`.
-11. `errors`: the errors of the loop.
+8. `directories`, `datasets`, `sinks`: three parts of that. Files get their final names, ledgers entries, and tables rows.
+9. `marks`: the check that these and the run folder know the same newest window.
+10. `compatibility`: the check that an application can resume from a plan of an earlier launch.
+11. `rebalance`: the driver's half of `dagflow.runtime.rebalancing`.
+12. `errors`: the errors of the loop.
 """

@@ -43,11 +43,10 @@ from dagflow.runtime.windows.directories import Directories, sweep_staging, swee
 from dagflow.runtime.windows.errors import ExpectationFailed, WindowIncomplete
 from dagflow.runtime.windows.event_time import latest
 from dagflow.runtime.windows.rejection import rejection_of, remedy
+from dagflow.runtime.windows.sinks import GuardedSink, Retry, once, staged_for
 from dagflow.state import PartitionStates, task_states
 from dagflow.state.references import states_after
-from dagflow.storage import file_system, is_transient
-
-Retry = Callable[[int, str, Callable[[], Any]], Any]
+from dagflow.storage import file_system
 
 
 @few_collections()
@@ -79,6 +78,7 @@ def decide(
             notes.setdefault(name, []).extend(lines)
     operators = summed(report.operators for report in reports)
     exchanges = summed_exchanges(report.exchanges for report in done)
+    staged = _staged(reports)
     expectations = verdicts(plan.window, limits or {}, operators, exchanges)
     files = named(plan.window, reports, replacing)
     if durable:
@@ -106,8 +106,9 @@ def decide(
             steals=steals,
             event_times=latest({} if last is None else last.event_times, *(report.event_times for report in done)),
             exchanges=exchanges,
-            staged=_staged(reports),
+            staged=staged,
             expectations=expectations,
+            last_staged={**({} if last is None else last.last_staged), **dict.fromkeys(staged, plan.window)},
         )
     )
 
@@ -194,7 +195,7 @@ def roll_forward(
     `again`: another launch may have done some of it. `retry`: runs a step, again where an error is transient.
     Raises FileLost and FileInTheWay where a decided file is not there, unless its ledger says that it was published.
     """
-    window, retry = decision.window, retry or _once
+    window, retry = decision.window, retry or once
     entries: dict[str, LedgerEntry] = {}
     tries = itertools.count()
 
@@ -211,9 +212,8 @@ def roll_forward(
     ]
     for name, operator in operators.items():
         if isinstance(operator, Sink):
-            staged = tuple(decision.staged.get(name, ()))
-            staged_window = StagedWindow(application, window, staged, name)
-            sinks.append((f"publishing it to {name!r}", _Guarded(name, operator), staged_window))
+            staged_window = staged_for(name, decision, application, log)
+            sinks.append((f"publishing it to {name!r}", GuardedSink(name, operator), staged_window))
     for doing, sink, staged_window in sinks:
         is_rejected = staged_window.sink in rejected
         what = attrs.evolve(staged_window, staged=()) if is_rejected else staged_window  # the sink gets to know the number
@@ -221,8 +221,8 @@ def roll_forward(
             retry(window, doing, functools.partial(_publish, sink, what, again))
         except (Abort, RunError) as error:
             cause = error.error if isinstance(error, Abort) else error
-            if what.staged and isinstance(sink, _Guarded) and isinstance(cause, RunError):
-                cause.add_note(remedy(rejection_of(decision, operators, application)))
+            if what.staged and isinstance(sink, GuardedSink) and isinstance(cause, RunError):
+                cause.add_note(remedy(rejection_of(log, decision, operators, application)))
             raise
     retry(window, "appending its ledger entries", append)
     for name, operator in operators.items():
@@ -240,32 +240,6 @@ def _publish(sink: PublishesWindows, window: StagedWindow, again: bool) -> None:
         sink.publish(window)
 
 
-@attrs.frozen
-class _Guarded:
-    """A sink of users' code: errors that are not transient name the operator and the window."""
-
-    name: str
-    sink: Sink
-
-    def publish(self, window: StagedWindow) -> None:
-        self._call(self.sink.publish, window)
-
-    def is_published(self, window: StagedWindow) -> bool:
-        return bool(self._call(self.sink.is_published, window))
-
-    def sweep(self, window: StagedWindow) -> None:
-        self._call(self.sink.sweep, window)
-
-    def _call(self, method: Callable[[StagedWindow], Any], window: StagedWindow) -> Any:
-        try:
-            with within(operator=self.name, window=window.number):
-                return method(window)
-        except Exception as error:
-            if is_transient(error):
-                raise
-            raise abort(self.name, window.number, f"{method.__name__}()", error, None, Cursor()) from error
-
-
 def _tell(operator: str, window: int, doing: str, call: Callable[[], None]) -> None:
     """Call an operator's own code. Raises Abort; a closed pipe of our output is not a failure of the operator."""
     try:
@@ -275,10 +249,6 @@ def _tell(operator: str, window: int, doing: str, call: Callable[[], None]) -> N
         raise
     except Exception as error:
         raise abort(operator, window, doing, error, None, Cursor()) from error
-
-
-def _once(window: int, doing: str, action: Callable[[], Any]) -> Any:
-    return action()
 
 
 def _finish(log: WindowLog, decision: Decision) -> None:

@@ -34,15 +34,16 @@ from dagflow.ledger.errors import HeadMoved, LedgerCut, LedgerDamaged, WindowPas
 from dagflow.ledger.snapshots import sweep_snapshots
 from dagflow.model.operator.base import Operator
 from dagflow.model.operator.protocols import EmitsItems, NamesPosition
+from dagflow.model.operator.sink import WindowMark
 from dagflow.model.types.forms import schema_of
 from dagflow.model.types.plain_data import decode
 from dagflow.planning.late_columns import late_columns
 from dagflow.planning.plan import Plan
-from dagflow.runtime.run_folder.layout import record_name
 from dagflow.runtime.run_folder.progress import RunProgress, progress_of
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog
 from dagflow.runtime.windows.compatibility import shape
 from dagflow.runtime.windows.errors import DatasetTwice, ModesDiffer, SchemasDiffer
+from dagflow.runtime.windows.marks import disagreement
 from dagflow.storage import absolute, explained, hash_bytes, is_object_store
 from dagflow.storage.records.errors import PlanMismatch
 
@@ -50,6 +51,8 @@ SOURCE = "dagflow/window"
 """The kind of the sources of root datasets: `value` is the last window in which the input operator had something."""
 POSITION = "dagflow/position"
 """The kind of sources that name their position (`NamesPosition`): `value` is that, after the window."""
+_ANY = 1 << 62
+"""A window behind all that any run has decided."""
 
 
 @runtime_checkable
@@ -373,7 +376,7 @@ def _compare(log: WindowLog, progress: RunProgress, ledger: Ledger, folder: str,
     def read(window: int) -> Decision | None:
         return progress.last_decision if window == progress.newest else log.read_decision(window)
 
-    committed = _check_end(log, progress.marked, read, ledger, folder, app_id)
+    committed = _check_end(log, progress.marked, read, ledger, folder, app_id, progress.newest)
     if committed > progress.newest:
         here = f"the log ends with window {progress.newest}" if progress.newest >= 0 else "the log is empty"
         raise PlanMismatch(log.store.url, f"{here}, but the ledger of {folder} has window {committed} of this run")
@@ -383,7 +386,7 @@ def check_end(log: WindowLog, folder: str, app_id: str) -> int:
     """Return the newest window in the ledger of a folder, -1 for none. Raises LedgerDamaged if a window that is done has none."""
     marked = log.windows("done")
     # its end is read after the log: a run may be going on
-    return _check_end(log, marked, log.read_decision, Ledger.open(folder, durable=False), folder, app_id)
+    return _check_end(log, marked, log.read_decision, Ledger.open(folder, durable=False), folder, app_id, _ANY)
 
 
 def _check_end(
@@ -393,31 +396,40 @@ def _check_end(
     ledger: Ledger,
     folder: str,
     app_id: str,
+    newest: int,
 ) -> int:
-    newest = next((window for window in reversed(marked) if _has_rows(read(window), folder)), -1)
-    committed = ledger.resume().windows.get(app_id, -1)
-    if committed < newest:
+    """Return the newest window in a ledger, whose newest entry is its mark. Raises LedgerDamaged if the log disagrees.
+
+    `newest`: the newest window that is decided.
+    """
+    expected = next((window for window in reversed(marked) if _has_rows(read(window), folder)), -1)
+    mark = _mark_of(ledger, app_id)
+    found = disagreement(log, mark, expected=expected, newest=newest)
+    if found == "store is older":
         head = ledger.head()
         if head is None:
             raise LedgerDamaged(folder, 0, "the ledger is gone, but the run has committed windows to it")
-        reason = f"it is the newest, but the run has committed window {newest} after it: the end of the ledger is lost"
+        reason = f"it is the newest, but the run has committed window {expected} after it: the end of the ledger is lost"
         raise LedgerCut(folder, head.seq, reason)
-    _check_checkpoint(log, ledger, app_id)
-    return committed
+    if found == "histories differ":
+        at = ledger.resume(refresh=False).at
+        assert at is not None
+        event = ledger.entry(at.seq).data
+        assert event is not None
+        assert event.new_checkpoint is not None
+        decided = f"the decision of window {mark.number} has the hash {log.decision_hash(mark.number)}"
+        raise LedgerDamaged(ledger.place, at.seq, f"its checkpoint is {event.new_checkpoint.hash}, {decided}")
+    return mark.number
 
 
-def _check_checkpoint(log: WindowLog, ledger: Ledger, app_id: str) -> None:
-    """Raise LedgerDamaged where the newest data entry was made from another decision than the one that is there."""
-    state = ledger.resume(refresh=False)
+def _mark_of(ledger: Ledger, app_id: str) -> WindowMark:
+    """Return the mark of a run in a ledger. Only the newest data entry says from which decision it was made."""
+    state = ledger.resume()
+    committed = state.windows.get(app_id, -1)
     event = None if state.at is None else ledger.entry(state.at.seq).data
-    if state.at is None or event is None or event.new_checkpoint is None or event.txn.app_id != app_id:
-        return
-    if event.new_checkpoint.size or (digest := log.hash_of(record_name("decision", event.txn.window_id))) is None:
-        return  # earlier versions named a record of their own; the decision may have been dropped
-    if event.new_checkpoint.hash != digest:
-        decision = f"the decision of window {event.txn.window_id}"
-        reason = f"its checkpoint is {event.new_checkpoint.hash}, {decision} has the hash {digest}"
-        raise LedgerDamaged(ledger.place, state.at.seq, reason)
+    if event is None or event.new_checkpoint is None or event.txn.app_id != app_id or event.new_checkpoint.size:
+        return WindowMark(committed)  # earlier versions named a record of their own
+    return WindowMark.of(event.txn.window_id, event.new_checkpoint.hash)
 
 
 def _has_rows(decision: Decision | None, folder: str) -> bool:

@@ -283,3 +283,85 @@ class WindowIncomplete(RunError):
             more = f", and {len(self.uncovered) - 3} more" if len(self.uncovered) > 3 else ""
             return f"window {self.window}: its work items were not each read exactly once: {'; '.join(self.uncovered[:3])}{more}"
         return f"window {self.window}: no report from {', '.join(self.missing)}"
+
+
+@error(kw_only=True)
+class RunFolderOlder(RunError):
+    """The store of a sink has windows of this run that the run folder does not know: the run folder is an older copy.
+
+    `window`: the newest window in the store; `newest`: the newest decided one in the run folder, -1 for none.
+    """
+
+    code: ClassVar[str] = "DF668"
+    example = {"sink": "sales", "store": "the Delta table data/sales", "window": 7, "newest": 5, "run_folder": "out/_dagflow"}
+    general_remedy = "bring the newest run folder back, or begin again with --fresh"
+    is_fatal: ClassVar[bool] = True
+
+    sink: str
+    store: str
+    window: int
+    newest: int
+    run_folder: str
+
+    def message(self) -> str:
+        known = f"knows windows up to {self.newest}" if self.newest >= 0 else "knows no window"
+        return (
+            f"{self.sink}: {self.store} has window {self.window} of this run, and the run folder {self.run_folder} {known}: it is an "
+            "older copy. The next window would be taken for one that is published, and its rows would be lost\n"
+            "  help: bring the newest run folder back, and launch again: the run resumes; or restore both from copies of the same\n"
+            "        time; or empty the store, and write all windows anew with --fresh"
+        )
+
+
+@error(kw_only=True)
+class StoreOlder(RunError):
+    """The store of a sink lacks windows that were published to it: it is an older copy.
+
+    `window`: the newest window in the store, -1 for none; `published`: the newest one with rows that was published.
+    """
+
+    code: ClassVar[str] = "DF740"
+    example = {"sink": "sales", "store": "the Delta table data/sales", "window": 5, "published": 7, "run_folder": "out/_dagflow"}
+    general_remedy = "bring the newest state of the table back, or begin again with --fresh"
+    is_fatal: ClassVar[bool] = True
+
+    sink: str
+    store: str
+    window: int
+    published: int
+    run_folder: str
+
+    def message(self) -> str:
+        ends = f"ends with window {self.window} of this run" if self.window >= 0 else "has no window of this run"
+        return (
+            f"{self.sink}: {self.store} {ends}, and window {self.published} was published to it: it is an older copy\n"
+            f"  help: bring its newest state back, and launch again: the run resumes; or restore it and the run folder {self.run_folder}\n"
+            "        from copies of the same time; or empty it, and write all windows anew with --fresh"
+        )
+
+
+@error(kw_only=True)
+class HistoriesDiffer(RunError):
+    """A store and the run folder have a window of the same number that come from different decisions: one is a copy of another time.
+
+    Both have gone on since they were copied. `window`: the newest one in the store.
+    """
+
+    code: ClassVar[str] = "DF741"
+    example = {"sink": "sales", "store": "the Delta table data/sales", "window": 7, "run_folder": "out/_dagflow"}
+    general_remedy = "bring the copies that belong together back, or begin again with --fresh"
+    is_fatal: ClassVar[bool] = True
+
+    sink: str
+    store: str
+    window: int
+    run_folder: str = ""
+
+    def message(self) -> str:
+        folder = f"the run folder {self.run_folder}" if self.run_folder else "the run folder"
+        return (
+            f"{self.sink}: {self.store} has window {self.window} of this run, by another decision than that in {folder}: its rows may "
+            "be other ones\n"
+            "  help: one of them was restored from a copy, and has gone on since: bring the two that belong together back, and launch\n"
+            "        again; or empty the store, and write all windows anew with --fresh"
+        )

@@ -60,6 +60,7 @@ from dagflow.runtime.windows.jobs import (
     with_source,
     with_start,
 )
+from dagflow.runtime.windows.marks import compare_sinks
 from dagflow.runtime.windows.plan_window import Driver
 from dagflow.runtime.windows.readers import Readers
 from dagflow.runtime.windows.rebalance import ProgressWatch, Rebalancing, further, holder, tell_slots_are_wanted
@@ -231,6 +232,7 @@ class WindowLoop:
             self._datasets.open(self._log, self._lock.check, progress)
             if self._settings.reject_window is not None:
                 self._reject(self._settings.reject_window, progress)
+            compare_sinks(self._log, progress, self._halves, self._datasets.app_id, self.retries.retry)
             for window in progress.undone:
                 self._follow(self._decision(window), again=True)
             self._sweep(self._log.windows("done") if progress.undone else progress.marked)
@@ -249,7 +251,7 @@ class WindowLoop:
         undone = [self._decision(each) for each in progress.undone]
         rejection = None
         if undone and undone[0].window == window:
-            rejection = rejection_of(undone[0], self._halves, self._datasets.app_id, self._launch, self._clock.now())
+            rejection = rejection_of(self._log, undone[0], self._halves, self._datasets.app_id, self._launch, self._clock.now())
         self._events.send(Warned(text=reject(self._log, window, undone, rejection).text()))
 
     def _decision(self, window: int) -> Decision:

@@ -8,14 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dagflow.model.operator.base import Operator
-from dagflow.model.operator.sink import Sink, StagedWindow
+from dagflow.model.operator.sink import Sink
 from dagflow.runtime.run_folder.reports import OperatorFigures
 from dagflow.runtime.run_folder.window_log import Decision, Rejection, WindowLog
 from dagflow.runtime.windows.errors import WindowNotRejectable
+from dagflow.runtime.windows.sinks import staged_for
 
 
 def rejection_of(
-    decision: Decision, operators: Mapping[str, Operator], application: str, launch: str = "", now: float = 0.0
+    log: WindowLog,
+    decision: Decision,
+    operators: Mapping[str, Operator],
+    application: str,
+    launch: str = "",
+    now: float = 0.0,
 ) -> Rejection:
     """Return what is lost if the sinks that have not published a window leave it out.
 
@@ -24,10 +30,10 @@ def rejection_of(
     rows: dict[str, int] = {}
     published = sorted({file.operator for file in decision.files})
     for name, operator in operators.items():
-        if not isinstance(operator, Sink) or not (staged := tuple(decision.staged.get(name, ()))):
+        if not isinstance(operator, Sink) or not decision.staged.get(name):
             continue
         try:
-            is_published = operator.is_published(StagedWindow(application, decision.window, staged, name))
+            is_published = operator.is_published(staged_for(name, decision, application, log))
         except Exception:  # noqa: BLE001  # its store may be gone for ever
             is_published = False
         if is_published:

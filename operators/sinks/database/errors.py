@@ -38,7 +38,8 @@ class TableRefused(RunError, TypeError):
 class TableReplaced(RunError):
     """A table, or the record of its windows, is not the one that earlier windows were published to.
 
-    It was dropped, recreated, or restored from a backup. `reason`: what is different; `accept`: the statement that accepts it.
+    It was dropped, recreated, or restored from a backup. `window`: the one that waits to be published; None where a launch has
+    noticed it before it had any. `reason`: what is different; `accept`: the statement that accepts it.
     """
 
     code: ClassVar[str] = "DF397"
@@ -53,13 +54,14 @@ class TableReplaced(RunError):
 
     table: str
     database: str
-    window: int
+    window: int | None
     reason: str
     accept: str
 
     def message(self) -> str:
+        waiting = "" if self.window is None else f"; window {self.window} is decided, and not published"
         return (
-            f"table {self.table!r} in {self.database}: {self.reason}; window {self.window} is decided, and not published\n"
+            f"table {self.table!r} in {self.database}: {self.reason}{waiting}\n"
             "  help: bring the table back and launch again; or empty it, and write all windows anew with --fresh; or, if the table is\n"
             f"        right as it is, run this in the database and launch again: {self.accept}"
         )

@@ -1,20 +1,22 @@
 """The driver's half of a database sink: one transaction brings a window's rows into the table, with a record of the window.
 
-The record is a row of `_dagflow_windows` for each application and sink, with the newest window that is in: a single read says
-whether a window is. It is locked first, so a launch that is still at work, or a COMMIT whose answer was lost, is waited for.
+The record is a row of `_dagflow_windows` for each application and sink, with the newest window that is in and the identity of its
+decision: a single read says whether a window is. It is locked first, so a launch that is still at work, or a COMMIT whose answer
+was lost, is waited for.
 """
 
 from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import attrs
 
-from dagflow import SinkLaunch, StagedWindow
+from dagflow import SinkLaunch, StagedWindow, WindowMark
+from dagflow.errors import HistoriesDiffer
 from operators.database.errors import DatabaseBusy
 from operators.sinks.database.dialect import (
     PARAMETER,
@@ -44,7 +46,10 @@ _COLUMNS = {
     "table_name": "VARCHAR(300) NOT NULL",
     "table_id": "VARCHAR(100)",
     "row_count": "BIGINT",  # of the table, as a window of `replace` left it
+    "decision": "VARCHAR(100)",  # the identity of that of the window
 }
+_ADDED = ("row_count", "decision")
+"""Columns that the records of earlier releases do not have."""
 
 
 @attrs.frozen
@@ -54,6 +59,14 @@ class _Staged:
     table: str
     columns: dict[str, str]
     rows: int
+
+
+@attrs.frozen
+class _Record:
+    """The record of a sink: its newest window, and the mark of the table that this went to; None if it is not known."""
+
+    newest: WindowMark = attrs.field(factory=WindowMark)
+    identity: str | None = None
 
 
 @attrs.frozen
@@ -69,7 +82,16 @@ class Publisher:
     def is_published(self, window: StagedWindow) -> bool:
         """Return whether the record of windows has a window."""
         with self._session(window, "reading which windows are in") as session:
-            return bool(session.columns(WINDOWS)) and self._newest(session, window)[0] >= window.number
+            return self._record(session, window, session.columns(WINDOWS)).newest.number >= window.number
+
+    def newest_mark(self, last: StagedWindow) -> WindowMark:
+        """Return the newest window that is in. Raises TableReplaced if `last` is not, or the table is another one."""
+        with self._session(last, "reading which windows are in") as session:
+            record = self._record(session, last, session.columns(WINDOWS))
+            if record.newest.number < last.number:
+                raise self._lacking(session, last, record.newest.number, last.number, None)
+            self._check_identity(session, last, record, None)
+            return record.newest
 
     def check(self, launch: SinkLaunch, columns: Mapping[str, str] | None) -> list[str]:
         """Try all that a window takes, and take it back; return warnings.
@@ -137,32 +159,39 @@ class Publisher:
         staged = [_Staged(each["table"], dict(each["columns"]), each["rows"]) for task in window.staged for each in task]
         doing = f"publishing window {window.number} to {self.table!r}"
         with self._session(window, doing) as session:
-            has_record = bool(session.columns(WINDOWS))
-            if has_record:
+            known = session.columns(WINDOWS)
+            if all(name in known for name in _ADDED):
                 self._publish(session, window, staged)
-        if not has_record:
-            with self._session(window, f"making {WINDOWS}") as session:  # by itself: an error of the window leaves it there
+                return
+        with self._session(window, f"making {WINDOWS}") as session:  # by itself: an error of the window leaves it there
+            if not known:
                 create_table(session, self.dialect, WINDOWS, _COLUMNS, ("application", "sink"))
-            with self._session(window, doing) as session:
-                self._publish(session, window, staged)
+            for name in _ADDED if known else ():
+                if name not in known:
+                    session.run(f"ALTER TABLE {session.qualified(WINDOWS)} ADD COLUMN {name} {_COLUMNS[name]}")
+        with self._session(window, doing) as session:
+            self._publish(session, window, staged)
 
     def _publish(self, session: Session, window: StagedWindow, staged: Sequence[_Staged]) -> None:
-        newest, known = self._claim(session, window)
+        record = self._claim(session, window)
         if window.application:  # tests of operators have none, and each begins with window 0
-            if newest >= window.number:
+            if record.newest.differs(window.mark):
+                store = f"the table {self.table!r} of {self.dialect.place}"
+                raise HistoriesDiffer(sink=window.sink, store=store, window=window.number)
+            if record.newest.number >= window.number:
                 return
-            self._check_record(session, window, newest)
-            self._check_identity(session, window, known)
+            if record.newest.number != window.number - 1:
+                raise self._lacking(session, window, record.newest.number, window.number - 1, window.number)
+            self._check_identity(session, window, record, window.number)
         if staged:
             self._check_staged(session, window, staged)
             target = self._fitted(session, window, staged)
             if self.mode == "replace":
-                self._remove_rows(session, window, known)
+                self._remove_rows(session, window, record.identity)
             self._insert(session, window, staged, target)
             for each in staged:
                 session.run(f"DROP TABLE {session.qualified(each.table)}")
-        mark = session.identity(self.table, create=bool(staged))
-        self._note(session, window, mark)
+        self._note(session, window, session.identity(self.table, create=bool(staged)))
         if self.mode == "replace" and staged:
             self._note_rows(session, window, sum(each.rows for each in staged))
 
@@ -178,20 +207,23 @@ class Publisher:
 
     # ---------------------------------------------------------------------------------------------- the record of windows
 
-    def _newest(self, session: Session, window: StagedWindow, lock: bool = False) -> tuple[int, str | None]:
-        """Return the newest window that is in, -1 for none, and the mark of the table that it went to."""
+    def _record(self, session: Session, window: StagedWindow, columns: Collection[str], lock: bool = False) -> _Record:
+        """Return the record of a sink. `columns`: of the table of records, none without one."""
+        if not columns:
+            return _Record()
+        decision = "decision" if "decision" in columns else "NULL"
         statement = (
-            f"SELECT window_number, table_name, table_id FROM {session.qualified(WINDOWS)}"
+            f"SELECT window_number, table_name, table_id, {decision} FROM {session.qualified(WINDOWS)}"
             f" WHERE application = {PARAMETER} AND sink = {PARAMETER}"
         )
         rows = session.select(session.lock_row(statement) if lock else statement, window.application, window.sink)
         if not rows:
-            return -1, None
-        newest, table, mark = rows[0]
-        return int(newest), mark if table == self.table else None
+            return _Record()
+        newest, table, identity, decided = rows[0]
+        return _Record(WindowMark(int(newest), decided or ""), identity if table == self.table else None)
 
-    def _claim(self, session: Session, window: StagedWindow) -> tuple[int, str | None]:
-        """Lock the record, and return what it says."""
+    def _claim(self, session: Session, window: StagedWindow) -> _Record:
+        """Lock the record, and return it."""
         session.run(
             f"INSERT INTO {session.qualified(WINDOWS)} (application, sink, window_number, table_name)"
             f" VALUES ({PARAMETER}, {PARAMETER}, -1, {PARAMETER}) ON CONFLICT (application, sink) DO NOTHING",
@@ -199,59 +231,52 @@ class Publisher:
             window.sink,
             self.table,
         )
-        return self._newest(session, window, lock=True)
+        return self._record(session, window, _COLUMNS, lock=True)
 
-    def _note(self, session: Session, window: StagedWindow, mark: str | None) -> None:
+    def _note(self, session: Session, window: StagedWindow, identity: str | None) -> None:
         session.run(
             f"UPDATE {session.qualified(WINDOWS)} SET window_number = {PARAMETER}, table_name = {PARAMETER},"
-            f" table_id = {PARAMETER} WHERE application = {PARAMETER} AND sink = {PARAMETER}",
+            f" table_id = {PARAMETER}, decision = {PARAMETER} WHERE application = {PARAMETER} AND sink = {PARAMETER}",
             window.number,
             self.table,
-            mark,
+            identity,
+            window.decision or None,
             window.application,
             window.sink,
         )
 
     def _rows_left(self, session: Session, window: StagedWindow) -> int | None:
         """Return how many rows the last window of `replace` has left; None if the record does not say it."""
-        if "row_count" not in session.columns(WINDOWS):  # made by an earlier release
-            return None
         rows = session.select(f"SELECT row_count FROM {session.qualified(WINDOWS)} WHERE {_owner(window)}")
         return None if not rows or rows[0][0] is None else int(rows[0][0])
 
     def _note_rows(self, session: Session, window: StagedWindow, rows: int) -> None:
-        if "row_count" not in session.columns(WINDOWS):
-            session.run(f"ALTER TABLE {session.qualified(WINDOWS)} ADD COLUMN row_count {_COLUMNS['row_count']}")
         session.run(f"UPDATE {session.qualified(WINDOWS)} SET row_count = {rows} WHERE {_owner(window)}")
 
-    def _check_record(self, session: Session, window: StagedWindow, newest: int) -> None:
-        """Raise TableReplaced if a window is missing before this one."""
-        before = window.number - 1
-        if newest == before:
-            return
+    def _lacking(self, session: Session, window: StagedWindow, newest: int, published: int, waits: int | None) -> TableReplaced:
+        """Return the error for a record that ends before a window that was published. `waits`: the window that is to be next."""
         if newest < 0:
-            reason = f"the database has no record of windows 0 to {before}, which were published"
+            reason = f"the database has no record of windows 0 to {published}, which were published"
         else:
-            reason = f"the record of its windows ends with window {newest}, and window {before} was published"
+            reason = f"the record of its windows ends with window {newest}, and window {published} was published"
         accept = (
             f"INSERT INTO {session.qualified(WINDOWS)} (application, sink, window_number, table_name) VALUES"
-            f" ({_text(window.application)}, {_text(window.sink)}, {before}, {_text(self.table)})"
-            f" ON CONFLICT (application, sink) DO UPDATE SET window_number = {before}, table_id = NULL"
+            f" ({_text(window.application)}, {_text(window.sink)}, {published}, {_text(self.table)})"
+            f" ON CONFLICT (application, sink) DO UPDATE SET window_number = {published}, table_id = NULL, decision = NULL"
         )
-        raise self._replaced(window, reason, accept)
+        return self._replaced(reason, accept, waits)
 
-    def _check_identity(self, session: Session, window: StagedWindow, known: str | None) -> None:
+    def _check_identity(self, session: Session, window: StagedWindow, record: _Record, waits: int | None) -> None:
         """Raise TableReplaced if the table is not that of the window before. What is replaced need not be the same."""
+        known = record.identity
         if known is None or self.mode == "replace" or session.identity(self.table) == known:
             return
         what = "created again" if session.columns(self.table) else "not there any more"
         accept = f"UPDATE {session.qualified(WINDOWS)} SET table_id = NULL WHERE {_owner(window)}"
-        raise self._replaced(window, f"it was dropped, and is {what}, since window {window.number - 1}", accept)
+        raise self._replaced(f"it was dropped, and is {what}, since window {record.newest.number}", accept, waits)
 
-    def _replaced(self, window: StagedWindow, reason: str, accept: str) -> TableReplaced:
-        return TableReplaced(
-            table=self.table, database=self.dialect.place, window=window.number, reason=reason, accept=f"{accept};"
-        )
+    def _replaced(self, reason: str, accept: str, waits: int | None) -> TableReplaced:
+        return TableReplaced(table=self.table, database=self.dialect.place, window=waits, reason=reason, accept=f"{accept};")
 
     # ----------------------------------------------------------------------------------------------------------- the rows
 

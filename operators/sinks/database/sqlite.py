@@ -58,6 +58,8 @@ class Sqlite(SqlDialect):
         """See `SqlDialect.session`."""
         try:
             with contextlib.closing(sqlite3.connect(self.path, timeout=self.lock_timeout, isolation_level=None)) as database:
+                # else a power cut may undo a COMMIT of a database with a rollback journal: the folder of that is not synced
+                database.execute("PRAGMA synchronous = EXTRA")
                 database.execute("BEGIN IMMEDIATE")
                 try:
                     yield _SqliteSession(database)

@@ -9,7 +9,7 @@ import attrs
 import pyarrow as pa
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, OperatorContext, Sink, SinkLaunch, StagedWindow
+from dagflow import InputPort, OperatorContext, Sink, SinkLaunch, StagedWindow, WindowMark
 from dagflow.arrow_types import type_named
 from dagflow.config import Bytes, MiB, Seconds, one_of, seconds_of, size_of
 from operators.database.errors import DatabaseBusy
@@ -121,6 +121,10 @@ class DatabaseWriter(Sink, Generic[T]):
     def is_published(self, window: StagedWindow) -> bool:
         """See `Sink.is_published`."""
         return self._publisher().is_published(window)
+
+    def newest_mark(self, last: StagedWindow) -> WindowMark:
+        """See `Sink.newest_mark`. Raises TableReplaced."""
+        return self._publisher().newest_mark(last)
 
     def sweep(self, window: StagedWindow) -> None:
         """See `Sink.sweep`."""

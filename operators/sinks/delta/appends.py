@@ -9,17 +9,18 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 from urllib.parse import quote
 
 import attrs
 import pyarrow as pa
 
+from dagflow import WindowMark
 from dagflow.storage import file_system, join, open_store, split_url
+from operators.extras.delta_log import LOG
 from operators.sinks.table_formats.rows import StagedRows
 
-LOG = "_delta_log"
 _FEATURES = frozenset({"appendOnly", "invariants", "timestampNtz"})
 """Features of tables that ask nothing of a writer who only adds files. `invariants` is among those of any table; a table that has
 some is refused (`DeltaLog.rules`)."""
@@ -38,7 +39,7 @@ class OwnVersion:
         id: of the table.
         columns: of the table.
         partition_columns: of the table.
-        windows: the newest windows that the table holds, by the names of sinks, as far as they are known.
+        marks: the newest windows that the table holds, by the names of sinks, as far as they are known.
         checkpoint_interval: every so many versions, there is a checkpoint.
     """
 
@@ -49,7 +50,7 @@ class OwnVersion:
     id: str
     columns: pa.Schema
     partition_columns: list[str]
-    windows: dict[str, int]
+    marks: dict[str, WindowMark]
     checkpoint_interval: int
 
     @classmethod
@@ -84,7 +85,7 @@ def may_append(path: str, storage_options: Mapping[str, str], protocol: Any) -> 
 
 
 def append_body(
-    files: Iterable[StagedRows], partition_columns: Iterable[str], key: str, window: int, custom_metadata: Mapping[str, Any]
+    files: Iterable[StagedRows], partition_columns: Iterable[str], key: str, mark: WindowMark, custom_metadata: Mapping[str, Any]
 ) -> bytes:
     """Return the file of the log that adds files, and holds that a sink has published a window."""
     now = int(time.time() * 1000)
@@ -94,8 +95,28 @@ def append_body(
     for file in files:
         add = {"path": quote(file.name), "partitionValues": file.partition, "size": file.size, "modificationTime": now}
         actions.append({"add": {**add, "dataChange": True, "stats": file.stats}})
-    actions.append({"txn": {"appId": key, "version": window, "lastUpdated": now}})
+    actions += [{"txn": {"appId": name, "version": number, "lastUpdated": now}} for name, number in transactions(key, mark)]
     return "\n".join(json.dumps(action) for action in actions).encode()
+
+
+def transactions(key: str, mark: WindowMark) -> list[tuple[str, int]]:
+    """Return the names and numbers of the `txn` actions that hold a mark: the window, and the identity of its decision.
+
+    >>> transactions("shop-1f/sales", WindowMark(7, "0123456789abcde"))
+    [('shop-1f/sales', 7), ('shop-1f/sales#decision', 5124095576030430)]
+    """
+    decided = [(f"{key}#decision", int(mark.decision, 16))] if mark.decision else []
+    return [(key, mark.number), *decided]
+
+
+def mark_of(key: str, version_of: Callable[[str], int | None]) -> WindowMark:
+    """Return the mark that the `txn` actions of a table hold. `version_of`: returns the newest number of a name.
+
+    >>> mark_of("shop-1f/sales", dict(transactions("shop-1f/sales", WindowMark(7, "0123456789abcde"))).get)
+    WindowMark(number=7, decision='0123456789abcde')
+    """
+    window, decision = version_of(key), version_of(f"{key}#decision")
+    return WindowMark(-1 if window is None else int(window), "" if decision is None else f"{int(decision):015x}")
 
 
 def _name(version: int) -> str:

@@ -11,9 +11,11 @@ from urllib.parse import unquote
 import attrs
 import pyarrow as pa
 
+from dagflow import WindowMark
 from dagflow.storage import file_system, join, local_path
+from operators.extras.delta_log import HINT, LOG
 from operators.extras.tables import delta_options, deltalake
-from operators.sinks.delta.appends import LOG, OwnVersion, append_body, may_append
+from operators.sinks.delta.appends import OwnVersion, append_body, mark_of, may_append
 from operators.sinks.delta.stand_in import StandIn
 from operators.sinks.delta.types import delta_type
 from operators.sinks.table_formats.opened import REQUIRED, moment
@@ -198,12 +200,11 @@ class DeltaLog:
         """Return whether it has any rows."""
         return bool(self.table.file_uris())
 
-    def window(self, key: str) -> int:
-        """Return the newest window of a sink that the table holds; -1 for none."""
-        if self.own is not None and key in self.own.windows:
-            return self.own.windows[key]
-        version = self.table.transaction_version(key)
-        return -1 if version is None else int(version)
+    def mark(self, key: str) -> WindowMark:
+        """Return the newest window of a sink that the table holds."""
+        if self.own is not None and key in self.own.marks:
+            return self.own.marks[key]
+        return mark_of(key, self.table.transaction_version)
 
     def evolve(self, columns: pa.Schema) -> None:
         """Add columns, in a version of its own. Raises DeltaError if other writers came first."""
@@ -216,16 +217,16 @@ class DeltaLog:
         """Return True if `append` may be called."""
         return self.own is not None or may_append(self.path, self.storage_options, self.table.protocol())
 
-    def append(self, files: Sequence[StagedRows], key: str, window: int, custom_metadata: Mapping[str, Any]) -> DeltaLog:
+    def append(self, files: Sequence[StagedRows], key: str, mark: WindowMark, custom_metadata: Mapping[str, Any]) -> DeltaLog:
         """Add files in one version, and return the table with it. Raises DeltaError if other writers came first."""
         version, partition_columns = self.version + 1, self.partition_columns
         own = OwnVersion(
             version=version,
-            body=append_body(files, partition_columns, key, window, custom_metadata),
+            body=append_body(files, partition_columns, key, mark, custom_metadata),
             id=self.id,
             columns=self.columns,
             partition_columns=partition_columns,
-            windows={**({} if self.own is None else self.own.windows), key: window},
+            marks={**({} if self.own is None else self.own.marks), key: mark},
             checkpoint_interval=self._checkpoint_interval(),
         )
         if not own.commit(self.path):
@@ -244,6 +245,7 @@ class DeltaLog:
         """Write a checkpoint, and remove what the log need not keep, as `deltalake` does behind its own commits."""
         table = deltalake("DeltaWriter").DeltaTable(self.path, storage_options=delta_options(self.path, self.storage_options))
         table.create_checkpoint()
+        self._sync_checkpoint()
         if table.metadata().configuration.get("delta.enableExpiredLogCleanup", "true").lower() != "false":
             table.cleanup_metadata()
 
@@ -263,6 +265,13 @@ class DeltaLog:
                 actions = [json.loads(line) for line in stream.read().splitlines()]
             written = [join(self.path, unquote(action["add"]["path"])) for action in actions if "add" in action]
         sync_local([*written, log])
+        self._sync_checkpoint()
+
+    def _sync_checkpoint(self) -> None:
+        """Let a checkpoint of this version survive a power cut: the table cannot be opened by one without bytes."""
+        checkpoint = join(self.path, LOG, f"{self.version:020d}.checkpoint.parquet")
+        if local_path(checkpoint) is not None and file_system(checkpoint).exists(checkpoint):
+            sync_local([checkpoint, join(self.path, LOG, HINT)])
 
     def rolled_back(self, note: Published) -> str | None:
         """Return how the table lost what it had when a note was written; None if it has it."""

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
+from dagflow import WindowMark
 from operators.extras.tables import plain_location, pyiceberg
 from operators.extras.unavailable import is_unavailable, read
 from operators.sinks.iceberg.landed import LandedCommits
@@ -20,6 +21,8 @@ from operators.sinks.tables.modes import Mode
 
 WINDOW = "dagflow.window."
 """The property of a table that holds the newest window of a sink begins so."""
+DECISION = "dagflow.decision."
+"""The property of a table that holds the identity of the decision of that window begins so."""
 SINK = "dagflow.sink"
 """The property of a snapshot that names the sink that has made it."""
 KEEP_SNAPSHOTS = "dagflow.keep-snapshots"
@@ -143,9 +146,10 @@ class IcebergTable:
             return False
         return snapshot.summary is None or snapshot.summary.get("total-records") != "0"
 
-    def window(self, key: str) -> int:
-        """Return the newest window of a sink that the table holds; -1 for none."""
-        return int(self.table.properties.get(WINDOW + key, -1))
+    def mark(self, key: str) -> WindowMark:
+        """Return the newest window of a sink that the table holds."""
+        properties = self.table.properties
+        return WindowMark(int(properties.get(WINDOW + key, -1)), properties.get(DECISION + key, ""))
 
     def rolled_back(self, note: Published) -> str | None:
         """Return how the table lost the snapshot of a note; None if it has it."""
@@ -244,33 +248,13 @@ class IcebergTable:
         return numbers[keep - 1 :][::-1] if len(numbers) + 1 > most else []
 
     def secure(self, *, files: bool) -> None:
-        """Wait until the newest snapshot survives a power cut, with the files of its log. Local disks only.
+        """Wait until the newest snapshot survives a power cut. Its files on local disks do already (`durable_files`).
 
-        `files`: `pyiceberg` has written files of rows, too.
+        SQLite does not sync the folder of its journal, without which a power cut may undo a commit of the catalog.
         """
-        paths = [self.table.metadata_location]
-        snapshot = self.table.current_snapshot()
-        if snapshot is not None:
-            paths.append(snapshot.manifest_list)
-            ours = self._of_the_same_window()
-            for manifest in snapshot.manifests(self.table.io):
-                if manifest.added_snapshot_id in ours:
-                    paths.append(manifest.manifest_path)
-                    if files:
-                        paths += [entry.data_file.file_path for entry in manifest.fetch_manifest_entry(self.table.io)]
-        sync_local(map(plain_location, paths))
-
-    def _of_the_same_window(self) -> set[int]:
-        """Return the ids of the newest snapshots that belong together: `replace` and `upsert` may make two."""
-        ids: set[int] = set()
-        window: object = None
-        for snapshot in self._lineage():
-            mark = None if snapshot.summary is None else (snapshot.summary.get(SINK), snapshot.summary.get("dagflow.window"))
-            if ids and mark != window:
-                break
-            ids.add(snapshot.snapshot_id)
-            window = mark
-        return ids
+        scheme, _, path = str(self.table.catalog.properties.get("uri", "")).partition(":///")
+        if scheme.startswith("sqlite") and path:
+            sync_local([path.partition("?")[0]])
 
     def _lineage(self) -> Iterator[Any]:
         """Yield the newest snapshot and those that it builds on, as far as they have not expired."""

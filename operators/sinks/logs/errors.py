@@ -75,7 +75,8 @@ class MessageRefused(RunError, ValueError):
 class LogReplaced(RunError):
     """A topic or stream is not the one that earlier windows were published to, or has lost messages since.
 
-    `reason`: what is different; `note`: the file whose removal accepts it.
+    `window`: the one that waits to be published; None where a launch has noticed it before it had any. `reason`: what is
+    different; `note`: the file whose removal accepts it.
     """
 
     code: ClassVar[str] = "DF369"
@@ -88,40 +89,20 @@ class LogReplaced(RunError):
     is_fatal: ClassVar[bool] = True
 
     log: str
-    window: int
+    window: int | None
     reason: str
     note: str
 
     def message(self) -> str:
+        if self.window is None:
+            waiting, then = "", "the run resumes, and nothing that is missing is sent again"
+        else:
+            waiting, then = f"; window {self.window} is decided, and not published", "the whole window is published"
         return (
-            f"{self.log}: {self.reason}; window {self.window} is decided, and not published\n"
-            "  help: if the log is right as it is, remove this file, and launch again: the whole window is published\n"
+            f"{self.log}: {self.reason}{waiting}\n"
+            f"  help: if the log is right as it is, remove this file, and launch again: {then}\n"
             f"        {self.note}\n"
             "        To write all windows anew, launch with --fresh"
-        )
-
-
-@error(kw_only=True)
-class LogAhead(RunError):
-    """A log has messages of a window that this run folder has not published: the run folder is an older copy.
-
-    `found`: the newest window that the log has.
-    """
-
-    code: ClassVar[str] = "DF378"
-    example = {"log": "topic 'sales' of localhost:9092", "window": 3, "found": 5}
-    is_fatal: ClassVar[bool] = True
-
-    log: str
-    window: int
-    found: int
-
-    def message(self) -> str:
-        return (
-            f"{self.log} has messages of window {self.found} of this application, and window {self.window} is about to be "
-            "published\n"
-            "  help: the run folder is an older copy of the one that has published them: bring the newer one back; or begin\n"
-            "        another topic, and write all windows anew with --fresh"
         )
 
 

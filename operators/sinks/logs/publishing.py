@@ -1,7 +1,8 @@
 """The driver's half of a log sink: sends the messages of a window that the log does not have yet.
 
 Before the first message of a window is sent, a note says where each partition ended. A launch that finds the note reads the
-messages behind these ends back: the last one that carries this window tells how many of its messages a partition has.
+messages behind these ends back: the last one that carries this window tells how many of its messages a partition has. So each
+launch also sees whether the log still has the window that was published last, and no later one.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from dagflow import SinkLaunch, StagedWindow
+from dagflow import SinkLaunch, StagedWindow, WindowMark
+from dagflow.errors import RunFolderOlder
 from operators.sinks.logs.client import LogBounds, LogTarget, MessageMark, OpenLog, Outgoing, owner_of
-from operators.sinks.logs.errors import LogAhead, LogHasMessages, LogReplaced, LogTailTooLong, MessageRefused
+from operators.sinks.logs.errors import LogHasMessages, LogReplaced, LogTailTooLong, MessageRefused
 from operators.sinks.logs.hashing import partition_of
 from operators.sinks.logs.staging import Begun, BegunNotes, StagedMessages
 
@@ -25,9 +27,6 @@ LAUNCH_LOOK = 1_000
 """The messages of a partition that are looked at first for windows that this run folder does not know of."""
 BATCH = 4_096
 """Messages that are Python objects at the same time."""
-
-_looked: set[tuple[str, str, str]] = set()
-"""The logs in which this process has looked for windows that the run folder does not know of, by folder and sink."""
 
 
 @attrs.frozen
@@ -104,6 +103,63 @@ class LogPublisher:
             stops = {partition: starts[partition] for partition in lowest}
         return found, not lowest
 
+    def newest_mark(self, last: StagedWindow) -> WindowMark:
+        """Return the newest window that the log has, as far as its last messages say it.
+
+        Raises LogReplaced if the log is not the one that `last` was published to, or has lost messages of it.
+        """
+        staged, owner = _staged(last), owner_of(last.application, last.sink)
+        notes = BegunNotes(staged[0].folder, last.sink) if staged else None
+        note = None if notes is None else notes.read(last.number)
+        if notes is not None and note is None and (older := notes.newest(last.number)) is not None:
+            # a user who accepts another log removes the only note that there is
+            reason = f"the note of window {last.number}, which was published, is gone, and that of window {older[0]} is there"
+            raise LogReplaced(log=self.log.place, window=None, reason=reason, note=notes.place(older[0]))
+        with self.log.connected("looking for its newest window") as log:
+            state = log.state()
+            if notes is None or note is None:  # a run folder without one is new, so only the last messages are looked at
+                floors = [max(begin, end - LAUNCH_LOOK) for begin, end in zip(state.begins, state.ends, strict=True)]
+            else:  # where there are more partitions now, messages of a newer run folder are in the others, too
+                floors = list(note.starts)
+            marks, _ = self._newest_marks(log, state, floors, lambda mark: mark.owner == owner)
+            newest = max((mark.window for mark in marks.values()), default=-1)
+            if notes is not None and note is not None and newest <= last.number:
+                messages = sum(file.messages for file in staged)
+                left = sum(mark.sequence + 1 for mark in marks.values() if mark.window == last.number)
+                if left < messages or _difference(state, note, "") is not None:
+                    self._check_tail(log, last, messages, note, notes)
+        return WindowMark(max(newest, last.number))  # what retention has removed is no longer there
+
+    def _check_tail(self, log: OpenLog, last: StagedWindow, messages: int, note: Begun, notes: BegunNotes) -> None:
+        """Raise LogReplaced if the log is another one, or certainly lacks some of the messages of a window that was published."""
+        then = f"since window {last.number} began to be published"
+
+        def reason() -> str | None:
+            state = log.state()
+            return _difference(state, note, then) or self._lost(log, state, last, messages, note)
+
+        if reason() is None:
+            return
+        self.sleep(self.settle)  # servers may say late where a log ends
+        if (certain := reason()) is not None:
+            raise LogReplaced(log=self.log.place, window=None, reason=certain, note=notes.place(last.number))
+
+    def _lost(self, log: OpenLog, state: LogBounds, last: StagedWindow, messages: int, note: Begun) -> str | None:
+        """Return which messages of a window are lost; None if all are there, or others may have removed them since."""
+        owner, read, counts = owner_of(last.application, last.sink), 0, dict[int, int]()
+        starts = dict(enumerate(note.starts))
+        behind = sum(state.ends[partition] - start for partition, start in starts.items())
+        if any(state.begins[partition] > start for partition, start in starts.items()) or behind > self.look_back:
+            return None
+        for partition, _, mark in log.marks(starts, dict(enumerate(state.ends))):
+            read += 1
+            if mark is not None and (mark.owner, mark.window) == (owner, last.number):
+                counts[partition] = mark.sequence + 1
+        left = sum(counts.values())
+        if left >= messages or read < behind >= messages:  # compaction or a user has removed single messages
+            return None
+        return f"{messages - left:,} of {messages:,} messages of window {last.number}, which was published, are gone"
+
     def publish(self, window: StagedWindow) -> None:
         """Send what is not in the log yet."""
         staged = _staged(window)
@@ -148,7 +204,6 @@ class LogPublisher:
         before = notes.newest(window.number)
         if before is not None:
             self._check_same(state, before[1], window, notes, before[0])
-        self._check_behind(log, state, window, notes, None if before is None else before[1])
         identity = before[1].identity if state.identity is None and before is not None else state.identity
         return notes.write(window.number, Begun(identity=identity, starts=state.ends)), {}
 
@@ -160,40 +215,9 @@ class LogPublisher:
 
     def _check_same(self, state: LogBounds, note: Begun, window: StagedWindow, notes: BegunNotes, noted: int) -> None:
         """Raise LogReplaced if the log is not the one that a note was written for, or has lost messages."""
-        then, reason = f"since window {noted} was published", None
-        if noted == window.number:
-            then = f"since window {noted} began to be published"
-        if None not in (note.identity, state.identity) and note.identity != state.identity:
-            reason = f"it was dropped and created again {then}"
-        elif len(state.ends) < len(note.starts):
-            reason = f"it has {len(state.ends)} partitions, and had {len(note.starts)}, {then}"
-        else:
-            for partition, start in enumerate(note.starts):
-                if state.ends[partition] < start:
-                    reason = f"partition {partition} ends at {state.ends[partition]:,}, and ended at {start:,}, {then}"
-                    break
-        if reason is not None:
+        begun = "began to be" if noted == window.number else "was"
+        if (reason := _difference(state, note, f"since window {noted} {begun} published")) is not None:
             raise LogReplaced(log=self.log.place, window=window.number, reason=reason, note=notes.place(noted))
-
-    def _check_behind(
-        self, log: OpenLog, state: LogBounds, window: StagedWindow, notes: BegunNotes, before: Begun | None
-    ) -> None:
-        """Raise LogAhead if the log has this window or a later one. Looked for once in a process.
-
-        `before`: the newest note. A run folder without any is new, so only the last messages are looked at.
-        """
-        looked = (notes.folder, window.sink, self.log.place)
-        if not window.application or looked in _looked:
-            return
-        owner = owner_of(window.application, window.sink)
-        floors = [max(begin, end - LAUNCH_LOOK) for begin, end in zip(state.begins, state.ends, strict=True)]
-        if before is not None:  # where there are more partitions now, messages of a newer run folder are in the others, too
-            floors = list(before.starts)
-        marks, _ = self._newest_marks(log, state, floors, lambda mark: mark.owner == owner)
-        found = max((mark.window for mark in marks.values()), default=-1)
-        if found >= window.number:
-            raise LogAhead(log=self.log.place, window=window.number, found=found)
-        _looked.add(looked)
 
     def _last(self, state: LogBounds, messages: int) -> dict[int, int]:
         ends = enumerate(zip(state.begins, state.ends, strict=True))
@@ -232,7 +256,9 @@ class LogPublisher:
                 if mark is not None and (mark.owner, mark.window) == (owner, window.number):
                     counts[partition] = max(counts.get(partition, 0), mark.sequence + 1)
                 elif mark is not None and mark.owner == owner and mark.window > window.number:
-                    raise LogAhead(log=self.log.place, window=window.number, found=mark.window)
+                    raise RunFolderOlder(
+                        sink=window.sink, store=self.log.place, window=mark.window, newest=window.number, run_folder=notes.folder
+                    )
             for partition, start in list(starts.items()):
                 if partition in counts or wanted[partition] <= start:
                     del starts[partition]
@@ -261,6 +287,18 @@ class LogPublisher:
                     position += chunk.num_rows
                     if outgoing.partitions:
                         yield outgoing
+
+
+def _difference(state: LogBounds, note: Begun, then: str) -> str | None:
+    """Return how a log is not the one that a note was written for, or has lost messages; None if it is. `then`: since when."""
+    if None not in (note.identity, state.identity) and note.identity != state.identity:
+        return f"it was dropped and created again {then}"
+    if len(state.ends) < len(note.starts):
+        return f"it has {len(state.ends)} partitions, and had {len(note.starts)}, {then}"
+    for partition, start in enumerate(note.starts):
+        if state.ends[partition] < start:
+            return f"partition {partition} ends at {state.ends[partition]:,}, and ended at {start:,}, {then}"
+    return None
 
 
 def _staged(window: StagedWindow) -> list[StagedMessages]:

@@ -25,12 +25,25 @@ import pyarrow.compute as pc
 
 from dagflow import OperatorContext
 from dagflow.errors import DagflowError
-from dagflow.storage import BinaryReader, BinaryWriter, base_name, explained, file_system, join, open_store, remove_uploads
+from dagflow.storage import (
+    BinaryReader,
+    BinaryWriter,
+    base_name,
+    explained,
+    file_system,
+    join,
+    open_store,
+    remove_uploads,
+    seal,
+    unseal,
+)
 from operators.sinks.errors import ValueNotWritable
 from operators.sinks.logs.client import LogTarget
 from operators.sinks.logs.errors import StagedMessagesMissing
 from operators.sinks.logs.messages import SCHEMA, MessageEncoder
 
+_UNSEALED = b'{"identity"'
+"""The beginning of the notes of earlier releases, which did not seal them."""
 _BEGUN = "begun"
 _ATTEMPT = re.compile("[0-9a-f]{32}")
 _RECORDS = 1_024
@@ -227,11 +240,13 @@ class BegunNotes:
     sink: str
 
     def read(self, window: int) -> Begun | None:
-        """Return the note of a window; None if it has not begun."""
+        """Return the note of a window; None if it has not begun. Raises RecordDamaged, RecordMisplaced."""
         data = open_store(self.folder).read(self._name(window))
         if data is None:
             return None
-        fields: Mapping[str, Any] = json.loads(data)
+        is_sealed = not data.startswith(_UNSEALED)
+        place = self.folder.rpartition("/")[0]
+        fields: Mapping[str, Any] = json.loads(unseal(data, self._record(window), place).body if is_sealed else data)
         return Begun(identity=fields["identity"], starts=tuple(fields["starts"]))
 
     def newest(self, before: int) -> tuple[int, Begun] | None:
@@ -251,7 +266,7 @@ class BegunNotes:
 
     def write(self, window: int, note: Begun) -> Begun:
         """Write the note of a window, and return the one that counts: an earlier attempt may have written it."""
-        data = json.dumps(attrs.asdict(note)).encode()
+        data = seal(self._record(window), json.dumps(attrs.asdict(note)).encode())
         if open_store(self.folder, durable=True).create(self._name(window), data):
             return note
         return self.read(window) or note
@@ -284,3 +299,7 @@ class BegunNotes:
 
     def _name(self, window: int) -> str:
         return f"{_prefix(window, self.sink)}{_BEGUN}"
+
+    def _record(self, window: int) -> str:
+        """Return the name that a note is sealed with: that in the run folder, where `dagflow verify` reads it."""
+        return f"staged/{self._name(window)}"

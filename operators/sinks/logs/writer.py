@@ -9,7 +9,7 @@ import attrs
 import pyarrow as pa
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, OperatorContext, Sink, SinkLaunch, StagedWindow
+from dagflow import InputPort, OperatorContext, Sink, SinkLaunch, StagedWindow, WindowMark
 from dagflow.config import Bytes, MiB, Seconds, seconds_of, size_of
 from operators.problems import all_problems
 from operators.sinks.logs.client import LogTarget
@@ -129,7 +129,7 @@ class LogWriter(Sink, Generic[T]):
     def publish(self, window: StagedWindow) -> None:
         """See `Sink.publish`.
 
-        Raises LogReplaced, LogAhead, LogTailTooLong, MessageRefused, StagedMessagesMissing, LogRefused, and LogUnavailable, which
+        Raises LogReplaced, LogTailTooLong, MessageRefused, StagedMessagesMissing, LogRefused, and LogUnavailable, which
         is transient.
         """
         self._publisher().publish(window)
@@ -137,6 +137,10 @@ class LogWriter(Sink, Generic[T]):
     def is_published(self, window: StagedWindow) -> bool:
         """See `Sink.is_published`."""
         return self._publisher().is_published(window)
+
+    def newest_mark(self, last: StagedWindow) -> WindowMark:
+        """See `Sink.newest_mark`. Raises LogReplaced, LogRefused, LogUnavailable."""
+        return self._publisher().newest_mark(last)
 
     def sweep(self, window: StagedWindow) -> None:
         """See `Sink.sweep`."""

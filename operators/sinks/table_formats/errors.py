@@ -1,10 +1,17 @@
-"""Errors of tables: what has happened to a table between two windows, and rows that do not fit."""
+"""Errors of tables: what has happened to a table between two windows, and rows that do not fit.
+
+`window`: the one that was not published; None where a launch has noticed it before it had any.
+"""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
 from dagflow.errors import RunError, error
+
+
+def _unpublished(window: int | None) -> str:
+    return "" if window is None else f"; window {window} was not published"
 
 
 @error(kw_only=True)
@@ -18,12 +25,12 @@ class TableDropped(RunError):
 
     sink: str
     table: str
-    window: int
+    window: int | None
     reason: str
 
     def message(self) -> str:
         return (
-            f"{self.sink}: {self.table}: the table is gone: {self.reason}; window {self.window} was not published\n"
+            f"{self.sink}: {self.table}: the table is gone: {self.reason}{_unpublished(self.window)}\n"
             "  help: bring the table back, with the folder _dagflow in it, and launch again: the run resumes;\n"
             "        to write all rows to a new table, launch with --fresh"
         )
@@ -40,14 +47,14 @@ class TableRecreated(RunError):
 
     sink: str
     table: str
-    window: int
+    window: int | None
     then: str
     now: str
 
     def message(self) -> str:
         return (
             f"{self.sink}: {self.table}: the table was dropped and created again: its id is {self.now}, earlier windows were "
-            f"published to {self.then}; window {self.window} was not published\n"
+            f"published to {self.then}{_unpublished(self.window)}\n"
             "  help: bring the earlier table back, and launch again: the run resumes;\n"
             "        to write all rows to the new table, launch with --fresh"
         )
@@ -69,12 +76,12 @@ class TableRolledBack(RunError):
 
     sink: str
     table: str
-    window: int
+    window: int | None
     reason: str
 
     def message(self) -> str:
         return (
-            f"{self.sink}: {self.table}: the table was rolled back: {self.reason}; window {self.window} was not published\n"
+            f"{self.sink}: {self.table}: the table was rolled back: {self.reason}{_unpublished(self.window)}\n"
             "  help: restore the version that has all windows, and launch again: the run resumes;\n"
             "        to write all rows again, drop the table, and launch with --fresh"
         )
@@ -118,25 +125,3 @@ class TableSchemaDiffers(RunError, TypeError):
 
     def message(self) -> str:
         return f"{self.sink}: {self.table}: rows do not fit the table: {'; '.join(self.differences)}\n  help: {self.help}"
-
-
-@error(kw_only=True)
-class RunFolderOlder(RunError):
-    """A table has a window with other rows: the run folder, or its copy, is older than the table."""
-
-    code: ClassVar[str] = "DF668"
-    example = {"sink": "sales", "table": "data/sales", "window": 7, "file": "data/sales/_dagflow/tables/0.parquet"}
-    general_remedy = "bring the newest run folder back, or begin again with --fresh"
-    is_fatal: ClassVar[bool] = True
-
-    sink: str
-    table: str
-    window: int
-    file: str
-
-    def message(self) -> str:
-        return (
-            f"{self.sink}: {self.table} has window {self.window} of this run already, with other rows than those of {self.file}\n"
-            "  help: the run folder is older than the table: bring the newest run folder back, and launch again;\n"
-            "        otherwise drop the table, and launch with --fresh"
-        )

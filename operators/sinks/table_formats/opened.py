@@ -8,6 +8,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from dagflow import WindowMark
 from operators.sinks.table_formats.published import Published
 from operators.sinks.tables.modes import Mode
 
@@ -70,8 +71,8 @@ class OpenedTable(Protocol):
         """Return whether it has any rows."""
         ...
 
-    def window(self, key: str) -> int:
-        """Return the newest window of a sink (`window_key`) that the table holds; -1 for none."""
+    def mark(self, key: str) -> WindowMark:
+        """Return the newest window of a sink (`window_key`) that the table holds."""
         ...
 
     def rolled_back(self, note: Published) -> str | None:

@@ -11,7 +11,8 @@ from typing import Any
 
 import attrs
 
-from dagflow.storage import Store, open_store, read_sealed, seal
+from dagflow.errors import RecordRefused
+from dagflow.storage import SealedRecord, Store, open_store, read_sealed, seal
 
 _PREFIX = "published/"
 
@@ -44,13 +45,16 @@ class PublishedNotes:
     folder: str
 
     def newest(self) -> Published | None:
-        """Return the newest note; None before the first window."""
+        """Return the newest note that is whole; None without one.
+
+        Notes are not synced where there is a table: a power cut may leave one damaged.
+        """
         store = self._store()
-        record = next((each for name in reversed(store.names(_PREFIX)) if (each := read_sealed(store, name)) is not None), None)
+        record = next((each for name in reversed(store.names(_PREFIX)) if (each := _whole(store, name)) is not None), None)
         following = record
         while following is not None:  # the listing may be old
             record = following
-            following = read_sealed(store, f"{_PREFIX}{int(record.name.removeprefix(_PREFIX)) + 1:010d}")
+            following = _whole(store, f"{_PREFIX}{int(record.name.removeprefix(_PREFIX)) + 1:010d}")
         if record is None:
             return None
         fields: dict[str, Any] = json.loads(record.body)
@@ -58,12 +62,15 @@ class PublishedNotes:
         return Published(**fields)
 
     def write(self, note: Published) -> None:
-        """Publish the note of a window, if there is none.
+        """Publish the note of a window, if there is none that is whole.
 
         A table says itself what it holds, so a note is synced only where there is no table yet.
         """
-        name = f"{_PREFIX}{note.window:010d}"
-        self._store(durable=note.table is None).create(name, seal(name, json.dumps(attrs.asdict(note)).encode()))
+        store, name = self._store(durable=note.table is None), f"{_PREFIX}{note.window:010d}"
+        data = seal(name, json.dumps(attrs.asdict(note)).encode())
+        if not store.create(name, data) and _whole(store, name) is None:
+            store.discard(name)
+            store.create(name, data)
 
     def forget(self, window: int) -> None:
         """Remove the notes of windows before this one."""
@@ -74,3 +81,11 @@ class PublishedNotes:
 
     def _store(self, *, durable: bool = False) -> Store:
         return open_store(self.folder, durable=durable)
+
+
+def _whole(store: Store, name: str) -> SealedRecord | None:
+    """Read a note. None if it is damaged: the table, which is compared with the run folder at each launch, says what counts."""
+    try:
+        return read_sealed(store, name)
+    except RecordRefused:
+        return None

@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 from pyarrow import types as t
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, OperatorContext, Sink, SinkLaunch, StagedWindow
+from dagflow import InputPort, OperatorContext, Sink, SinkLaunch, StagedWindow, WindowMark
 from dagflow.arrow_types import type_named
 from dagflow.config import one_of
+from dagflow.errors import HistoriesDiffer
 from dagflow.storage import OWN_FOLDER, absolute, file_system, is_local, join, local_path, open_store, probe
 from operators.extras.stores import patiently
 from operators.extras.tables import opening
@@ -29,7 +30,6 @@ from operators.sinks.parquet.files import CountingFile
 from operators.sinks.parquet_writer import ParquetWriter
 from operators.sinks.table_formats.columns import cast_to, extended, misfits, never, union
 from operators.sinks.table_formats.errors import (
-    RunFolderOlder,
     TableDropped,
     TableRecreated,
     TableRolledBack,
@@ -177,7 +177,7 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
             raise TableSchemaDiffers(sink=launch.sink, table=self.path, differences=tuple(reasons), help=OTHER_TABLE)
         if launch.application:
             return ()
-        windows = {each: table.window(f"{each}/{launch.sink}") for each in applications_of(self.home())}
+        windows = {each: table.mark(f"{each}/{launch.sink}").number for each in applications_of(self.home())}
         published = {application: window for application, window in windows.items() if window >= 0}
         return earlier_rows(launch, self.mode, self.path, published, table.has_rows)
 
@@ -366,7 +366,15 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
             if note is not None and note.window >= window.number:
                 return True
             table = self.open_table()
-            return table is not None and table.window(window_key(window)) >= window.number
+            return table is not None and table.mark(window_key(window)).number >= window.number
+
+    def newest_mark(self, last: StagedWindow) -> WindowMark:
+        """See `Sink.newest_mark`. Raises TableDropped, TableRecreated, TableRolledBack."""
+        with patiently(self.path, "looking for the newest window in the table"):
+            table = self.open_table()
+            where = {"sink": last.sink, "table": self.path, "window": None}
+            self._check_history(where, last.number, self._notes(last).newest(), table, window_key(last))
+            return WindowMark() if table is None else table.mark(window_key(last))
 
     def publish(self, window: StagedWindow) -> None:
         """Commit the files of a window, and note what the table is then.
@@ -381,8 +389,9 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
         note = notes.newest()
         self._check(window, note, table)
         committed = -1 if note is None else note.committed
-        if table is not None and table.window(window_key(window)) >= window.number:
-            self._check_same(window, files, table)
+        if table is not None and (mark := table.mark(window_key(window))).number >= window.number:
+            if mark.differs(window.mark):
+                raise HistoriesDiffer(sink=window.sink, store=self.destination(), window=window.number)
             committed = window.number
         elif files:
             table = self._committed(window, files, note, table)
@@ -417,35 +426,38 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
 
     def _check(self, window: StagedWindow, note: Published | None, table: OpenedTable | None) -> None:
         """Raise an error if the table no longer has what earlier windows have written."""
+        key = window_key(window)
         where: dict[str, Any] = {"sink": window.sink, "table": self.path, "window": window.number}
-        held = -1 if table is None else table.window(window_key(window))
+        self._check_history(where, window.number - 1, note, table, key)
+        if self.mode != "replace" or note is None or note.table is None or table is None:
+            return
+        if table.mark(key).number <= note.committed and (others := table.foreign_changes(note, key)):
+            raise ForeignChange(**where, changes=tuple(others))
+
+    def _check_history(
+        self, where: dict[str, Any], published: int, note: Published | None, table: OpenedTable | None, key: str
+    ) -> None:
+        """Raise an error if the table is not the one of a note, or has lost what it had then.
+
+        `published`: the newest window that certainly was, -1 for none.
+        """
+        held = -1 if table is None else table.mark(key).number
         if note is None:
-            if window.number > 0 and held < 0:
-                reason = f"nothing is there that says that windows before {window.number} were published"
+            if published >= 0 and held < 0:
+                reason = f"nothing is there that says that windows before {published + 1} were published"
                 raise TableDropped(**where, reason=reason)
             return
         if note.table is None:
             return
-        published = f"window {note.committed} was published as {self.version_name} {note.version}"
+        noted = f"window {note.committed} was published as {self.version_name} {note.version}"
         if table is None:
-            raise TableDropped(**where, reason=published)
+            raise TableDropped(**where, reason=noted)
         if table.id != note.table:
             raise TableRecreated(**where, then=note.table, now=table.id)
         if (how := table.rolled_back(note)) is not None:
-            raise TableRolledBack(**where, reason=f"{how}, and {published}")
+            raise TableRolledBack(**where, reason=f"{how}, and {noted}")
         if held < note.committed:
-            raise TableRolledBack(**where, reason=f"it no longer knows window {note.committed}, and {published}")
-        if self.mode == "replace" and held <= note.committed and (others := table.foreign_changes(note, window_key(window))):
-            raise ForeignChange(**where, changes=tuple(others))
-
-    def _check_same(self, window: StagedWindow, files: list[StagedRows], table: OpenedTable) -> None:
-        """Raise RunFolderOlder if files of a window that the table has were never published."""
-        if self.mode == "upsert":
-            return  # its files stay where they are
-        for file in files:
-            system = file_system(file.path)
-            if system.exists(file.path) and not system.exists(join(table.data_folder, file.name)):
-                raise RunFolderOlder(sink=window.sink, table=self.path, window=window.number, file=file.path)
+            raise TableRolledBack(**where, reason=f"it no longer knows window {note.committed}, and {noted}")
 
     def _committed(
         self, window: StagedWindow, files: list[StagedRows], note: Published | None, table: OpenedTable | None
@@ -458,7 +470,7 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
             if tried:
                 table = self.open_table()
                 self._check(window, note, table)
-                if table is not None and table.window(window_key(window)) >= window.number:
+                if table is not None and table.mark(window_key(window)).number >= window.number:
                     return table  # by a commit whose answer was lost
             before = None if table is None else table.state
             try:

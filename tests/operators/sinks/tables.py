@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import pyarrow as pa
@@ -60,4 +61,5 @@ def staged_window(task: Any, number: int, *batches: pa.RecordBatch) -> StagedWin
         task.write_batch(each)
     task.end_window()
     staged = task.stage()
-    return StagedWindow("app", number, () if staged is None else (staged,), "sink")
+    decision = hashlib.sha256(repr(staged).encode()).hexdigest()[:15]
+    return StagedWindow("app", number, () if staged is None else (staged,), "sink", decision)

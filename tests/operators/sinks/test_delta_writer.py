@@ -18,13 +18,12 @@ import pytest
 from dagflow import StagedWindow
 from dagflow.config.values.conversion import holds_secret
 from dagflow.config.values.hints import field_hint
-from dagflow.errors import PackageMissing
+from dagflow.errors import HistoriesDiffer, PackageMissing
 from dagflow.testing import Window, run_operator
 from operators import DeltaWriter, IcebergWriter
 from operators.sinks.errors import PartitionColumnRefused, TypeNotWritable, ValueNotWritable
 from operators.sinks.table_formats import writer
 from operators.sinks.table_formats.errors import (
-    RunFolderOlder,
     StagedFileGone,
     TableDropped,
     TableRecreated,
@@ -395,7 +394,7 @@ def test_a_staged_file_that_is_gone_is_named_and_nothing_is_published(mode: Any,
 def test_an_old_run_folder_is_noticed(tmp_path: Path) -> None:
     sink = DeltaWriter(str(tmp_path))
     publish(sink, 0, batch(n=[1]))
-    with pytest.raises(RunFolderOlder, match="has window 0 of this run already, with other rows"):
+    with pytest.raises(HistoriesDiffer, match="has window 0 of this run, by another decision"):
         publish(sink, 0, batch(n=[2]))
     assert rows(tmp_path) == [(1,)]
 

@@ -20,7 +20,7 @@ import pytest
 import sqlalchemy
 
 from dagflow import StagedWindow
-from dagflow.errors import PackageMissing
+from dagflow.errors import HistoriesDiffer, PackageMissing
 from dagflow.storage import open_store, read_sealed, seal
 from dagflow.testing import Window, run_operator
 from operators import IcebergWriter
@@ -28,7 +28,6 @@ from operators.extras import tables
 from operators.sinks.errors import TypeNotWritable
 from operators.sinks.iceberg.snapshots import IcebergTable
 from operators.sinks.table_formats.errors import (
-    RunFolderOlder,
     StagedFileGone,
     TableDropped,
     TableRecreated,
@@ -423,7 +422,7 @@ def test_notes_of_earlier_releases_have_no_facts(make: Make, tmp_path: Path) -> 
 def test_lost_files_and_old_run_folders_are_named(make: Make, tmp_path: Path) -> None:
     sink = make()
     publish(sink, 0, batch(n=[1]))
-    with pytest.raises(RunFolderOlder, match="has window 0 of this run already"):
+    with pytest.raises(HistoriesDiffer, match="has window 0 of this run, by another decision"):
         publish(sink, 0, batch(n=[2]))
     window = publish(sink, 1, batch(n=[2]), run=False)
     [lost] = tmp_path.glob("warehouse/shop.rows/_dagflow/tables/app/sink/staged/0000000001.*")

@@ -39,6 +39,7 @@ EXAMPLE: dict[str, Any] = {
     "token": "abc",
     "attempt": "s0-0001-1",
     "shard": 0,
+    "sink": "sales",
 }
 
 

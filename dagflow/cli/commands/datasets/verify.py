@@ -20,11 +20,13 @@ from dagflow.ledger.errors import LedgerDamaged, LedgerMissing, ObjectDamaged, O
 from dagflow.ledger.reader import LedgerReader
 from dagflow.render.datasets.verify import Checked, verify_json, verify_text
 from dagflow.render.errors import error_text
-from dagflow.storage import may_follow
+from dagflow.storage import absolute, may_follow
 from dagflow.storage.errors import StorageError
+from dagflow.storage.records.errors import RecordRefused
 
 if TYPE_CHECKING:
     from dagflow.lineage.replay import ReplayReport
+    from dagflow.lineage.sinks import SinkCheck
     from dagflow.lineage.trace import ApplicationLocator
     from dagflow.runtime.run_folder.verify import FolderReport
 
@@ -41,10 +43,16 @@ def entry_named(context: click.Context, option: click.Parameter, value: str | No
 
 @dataset_command(
     "verify",
-    examples=("dagflow verify out", "dagflow verify out --replay --app apps/line_filter -D input=logs"),
+    examples=(
+        "dagflow verify out",
+        "dagflow verify out --replay --app apps/line_filter -D input=logs",
+        "dagflow verify run --app shop.py",
+    ),
     help="Check that a dataset is as it was written: the links and rules of all entries of its ledger, the sizes and hashes of "
     "all files, and the records of its run folder. If it was derived from other datasets, check those that are found against "
-    "what it was made of. Ends with 1 if anything is damaged.",
+    "what it was made of. With --app or --trust, also look whether the tables, databases and logs that the application writes to "
+    "have its newest windows. Of an application without files, DATASET is the run folder. Ends with 1 if anything is damaged.",
+    has_ledger=False,
     params=[
         click.Option(["--files/--no-files"], default=True, help="Read all files (default), or only the entries of the ledger."),
         click.Option(
@@ -85,25 +93,43 @@ def command(
     conf: tuple[str, ...],
 ) -> int:
     """Print what was checked, and what is damaged."""
-    if not replay and (windows is not None or app is not None or trust or define or conf):
-        raise click.UsageError("--windows, --app, --trust, -D and --conf go with --replay.")
+    from dagflow.runtime.run_folder.folders import is_run_folder
+
+    if not replay and windows is not None:
+        raise click.UsageError("--windows goes with --replay.")
+    if not replay and app is None and not trust and (define or conf):
+        raise click.UsageError("-D and --conf go with --app or --trust.")
     again = locator(run_folder, app, trust, define, conf)
+    if is_run_folder(arguments.dataset):
+        if replay:
+            raise click.UsageError("--replay needs a dataset, and this is a run folder.")
+        folder = absolute(arguments.dataset)
+        return _tell(
+            arguments, Checked(dataset=arguments.dataset, run_folder=_records(folder), sinks=_sinks(again, None, folder))
+        )
+    dataset = find_dataset(arguments.dataset)
     if replay:
-        _check_trust(arguments.dataset, again)
-    ledger = Ledger.open(arguments.dataset, durable=False)
+        _check_trust(dataset, again)
+    ledger = Ledger.open(dataset, durable=False)
     found, missing, broken = inputs_of(ledger, inputs)
-    verified = Ledger.open(arguments.dataset, durable=False).verify(inputs=found, files=files, noted=noted)
-    report = _with_end(arguments.dataset, verified)
+    verified = Ledger.open(dataset, durable=False).verify(inputs=found, files=files, noted=noted)
+    report = _with_end(dataset, verified)
     checked = Checked(
-        dataset=arguments.dataset,
+        dataset=dataset,
         report=report,
         files=files,
         inputs={dataset_id: reader.place for dataset_id, reader in found.items()},
         missing_inputs=missing,
         input_problems=broken,
-        replay=_replayed(arguments.dataset, again, windows) if replay and is_readable(report) else None,
-        run_folder=_run_folder(arguments.dataset, run_folder),
+        replay=_replayed(dataset, again, windows) if replay and is_readable(report) else None,
+        run_folder=_run_folder(dataset, run_folder),
+        sinks=_sinks(again, dataset),
     )
+    return _tell(arguments, checked)
+
+
+def _tell(arguments: DatasetArguments, checked: Checked) -> int:
+    """Print the result, and return the exit code."""
     if arguments.json:
         print(json.dumps(verify_json(checked), indent=2, ensure_ascii=False))
     else:
@@ -133,18 +159,42 @@ def _run_folder(dataset: str, given: str | None) -> FolderReport | str:
     """Check the records that the run left beside the ledger. Return why they are not read."""
     from dagflow.lineage.errors import RunFolderMissing
     from dagflow.lineage.history import run_folder_of
-    from dagflow.runtime.run_folder.verify import verify_run_folder
-    from dagflow.storage import absolute
 
     try:
-        report = verify_run_folder(run_folder_of(dataset) if given is None else absolute(given))
+        return _records(run_folder_of(dataset) if given is None else absolute(given))
     except RunFolderMissing as error:
         if error.run_folder is None:
             return "the dataset does not name the run folder of its windows (--run-folder PATH)"
         return error.message().partition("\n")[0]
+
+
+def _records(folder: str) -> FolderReport | str:
+    """Check the records of a run folder. Return why they are not read."""
+    from dagflow.runtime.run_folder.verify import verify_run_folder
+
+    try:
+        report = verify_run_folder(folder)
     except DagflowError as error:
         return error.message().partition("\n")[0]
     return report if report.records else f"there are no records in {report.folder} (--run-folder PATH)"
+
+
+def _sinks(again: ApplicationLocator, dataset: str | None, folder: str | None = None) -> tuple[SinkCheck, ...] | str | None:
+    """Look at the tables, databases and logs of an application that the caller names or trusts; a text says why not.
+
+    `folder`: the run folder; None: that of the dataset.
+    """
+    from dagflow.launching.errors import NotTraceable
+    from dagflow.lineage.history import run_folder_of
+    from dagflow.lineage.sinks import verify_sinks
+
+    if again.application is None and not again.trust:
+        return None
+    folder = folder or again.run_folder
+    try:
+        return tuple(verify_sinks(run_folder_of(dataset or "") if folder is None else absolute(folder), again))
+    except (NotTraceable, RecordRefused) as error:
+        return error.message().partition("\n")[0]
 
 
 def is_readable(report: VerifyReport) -> bool:

@@ -317,7 +317,7 @@ def test_replay_of_what_is_gone(dagflow: Dagflow, launched: Path, tmp_path: Path
 def test_options_of_replaying_need_it(dagflow: Dagflow, launched: Path) -> None:
     answer = dagflow("verify", "out", "-D", "prefix=t")
     assert answer.code == 2
-    assert "go with --replay" in answer.err
+    assert "-D and --conf go with --app or --trust" in answer.err
 
 
 NUMBERS = """
@@ -380,3 +380,59 @@ class TestRunFolder:
         answer = dagflow("verify", "out")
         assert answer.code == 1
         assert "another version of dagflow (format 4, this one reads 5)" in answer.err
+
+
+# ---------------------------------------------------------------------------------------------- tables, databases and logs
+
+SHOP = """
+from operators import CsvFormat, FileSplitterInput, JsonLinesWriter, ScanReader, SqlWriter
+
+def populate_dag(dag, conf):
+    files = dag.add_operator("files", FileSplitterInput("in"))
+    reader = dag.add_operator("reader", ScanReader(CsvFormat()))
+    dag.add_stream("blocks", files.blocks_metadata_output, reader.blocks_metadata_input)
+    table = dag.add_operator("table", SqlWriter("sqlite:///shop.db", "sales"))
+    sinks = [table.input] if not {has_files} else [table.input, dag.add_operator("out", JsonLinesWriter("out")).input]
+    dag.add_stream("rows", reader.batches, *sinks)
+"""
+
+
+def shop(dagflow: Dagflow, folder: Path, *, has_files: bool) -> None:
+    """Launch an application twice, and keep a copy of its database after the first launch."""
+    (folder / "shop.py").write_text(SHOP.replace("{has_files}", str(has_files)))
+    (folder / "in").mkdir()
+    for number in range(2):
+        (folder / "in" / f"{number}.csv").write_text(f"id\n{number}\n")
+        assert dagflow("launch", "shop.py", "--runner", "local", "--run-folder", "run", "--once").code == 0
+        shutil.copy(folder / "shop.db", folder / f"{number}.db")
+
+
+def test_a_run_folder_of_an_application_without_files(dagflow: Dagflow, tmp_path: Path) -> None:
+    shop(dagflow, tmp_path, has_files=False)
+    answer = dagflow("verify", "run")
+    assert answer.code == 0
+    assert "tables   not looked at: name the application with --app, or --trust" in answer.out
+    answer = dagflow("verify", "run", "--app", "shop.py")
+    assert answer.code == 0
+    assert f"table: the table 'sales' of {tmp_path}/shop.db: window 1 is its newest, as decided" in answer.out
+    shutil.copy(tmp_path / "0.db", tmp_path / "shop.db")
+    answer = dagflow("verify", "run", "--trust")
+    assert answer.code == 1
+    assert "clean, but not its tables" in answer.out
+    assert "the record of its windows ends with window 0, and window 1 was published" in answer.err
+
+
+def test_tables_beside_a_dataset(dagflow: Dagflow, tmp_path: Path) -> None:
+    shop(dagflow, tmp_path, has_files=True)
+    assert "\n  tables " not in dagflow("verify", "out").out
+    assert dagflow("verify", "out", "--app", "shop.py").code == 0
+    shutil.copy(tmp_path / "0.db", tmp_path / "shop.db")
+    answer = dagflow("verify", "out", "--app", "shop.py", "--json")
+    assert answer.code == 1
+    [sink] = json.loads(answer.out)["sinks"]
+    assert (sink["sink"], sink["ok"]) == ("table", False)
+
+
+def test_windows_need_a_replay(dagflow: Dagflow, tmp_path: Path) -> None:
+    sensors(tmp_path / "out")
+    assert "--windows goes with --replay" in dagflow("verify", "out", "--windows", "1").err

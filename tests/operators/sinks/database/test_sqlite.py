@@ -15,6 +15,7 @@ from dagflow.errors import ColumnNamesClash, DatabaseBusy, DatabaseRefused, Type
 from dagflow.storage import is_transient
 from dagflow.testing import run_operator
 from operators import SqlWriter
+from operators.sinks.database.sqlite import Sqlite
 from tests.operators.databases import Database
 from tests.operators.sinks.database.test_windows import Sale, staged
 
@@ -126,3 +127,9 @@ def test_keys_that_are_equal_in_the_table_are_one_key(sqlite: Database) -> None:
         sqlite.writer(mode="upsert", keys=["k"]), {"input": [pa.record_batch({"k": ["b", "B", "a", "B"], "v": [4, 3, 2, 1]})]}
     )
     assert sqlite.run("SELECT v FROM sales ORDER BY k") == [(2,), (1,)]
+
+
+def test_a_commit_survives_a_power_cut(tmp_path: Path) -> None:
+    """With a rollback journal, FULL syncs the file, and not the folder that the journal is removed from."""
+    with Sqlite(f"{tmp_path}/shop.db").session("looking") as session:
+        assert session.select("PRAGMA synchronous") == [(3,)]

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from dagflow import ReaderRecord
 from dagflow.errors import MessageTooLarge, TypeNotWritable, ValueNotWritable
 from dagflow.testing import run_operator
-from operators.sinks.logs import publishing
 from operators.sinks.logs.hashing import key_hashes
 from operators.sinks.logs.messages import MessageEncoder
 from tests.operators.sinks.logs.memory_log import LOGS, MemoryLog, MemoryWriter, Stored
@@ -35,7 +34,6 @@ def encoder(**parts: Any) -> MessageEncoder:
 def written(writer: MemoryWriter, *records: Any) -> list[Stored]:
     """The messages that the log has after a window, of all partitions."""
     LOGS[""] = log = MemoryLog()
-    publishing._looked.clear()
     run_operator(writer, {"input": list(records)})
     return [message for partition in log.partitions for message in partition]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,14 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow import SinkLaunch, StagedWindow
+from dagflow import SinkLaunch, StagedWindow, WindowMark
 from dagflow.errors import (
-    LogAhead,
     LogHasMessages,
     LogReplaced,
     LogTailTooLong,
     LogUnavailable,
     MessageRefused,
+    RecordDamaged,
     StagedMessagesMissing,
 )
 from dagflow.testing import OperatorTask
@@ -35,7 +36,6 @@ Staged = Callable[..., StagedWindow]
 @pytest.fixture
 def log() -> MemoryLog:
     LOGS[""] = MemoryLog()
-    publishing._looked.clear()
     return LOGS[""]
 
 
@@ -140,7 +140,6 @@ def published(log: MemoryLog) -> list[list[Any]]:
 def test_any_sequence_of_crashes_leaves_each_message_once_in_order(tmp_path_factory: Any, data: st.DataObject) -> None:
     folder = tmp_path_factory.mktemp("staged")
     log = LOGS[""] = MemoryLog()
-    publishing._looked.clear()
     sizes = data.draw(st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=3), min_size=1, max_size=4), label="windows")
     log.lags = data.draw(st.integers(0, 3), label="ends are told too early by")
     keyed = data.draw(st.booleans(), label="keyed")
@@ -159,8 +158,7 @@ def test_any_sequence_of_crashes_leaves_each_message_once_in_order(tmp_path_fact
                 if not MemoryWriter().is_published(window):
                     MemoryWriter().publish(window)
             except (Died, LogUnavailable):
-                if data.draw(st.booleans(), label="new process"):
-                    publishing._looked.clear()
+                pass
             if data.draw(st.booleans(), label="others write"):
                 log.other(data.draw(st.integers(0, 2)), data.draw(st.integers(1, 100)))
         log.breaks = {}
@@ -191,9 +189,9 @@ def test_after_a_crash_little_is_read_back(log: MemoryLog, tmp_path: Path) -> No
 
 def test_a_window_without_a_crash_reads_nothing_back(log: MemoryLog, tmp_path: Path) -> None:
     log.other(0, 5_000)
-    MemoryWriter().publish(stage(tmp_path, 0, names(1)))
-    assert log.marks_read == publishing.LAUNCH_LOOK  # by the launch, in the partition that has messages
-    for number in range(1, 5):
+    assert MemoryWriter().newest_mark(StagedWindow("shop-1f", -1, sink="sink")) == WindowMark()
+    assert log.marks_read == publishing.LAUNCH_LOOK  # in the partition that has messages
+    for number in range(5):
         MemoryWriter().publish(stage(tmp_path, number, names(1)))
     assert log.marks_read == publishing.LAUNCH_LOOK
 
@@ -316,7 +314,6 @@ def test_a_log_that_is_not_the_same_is_noticed(
         MemoryWriter().publish(second)
     assert "not published" in str(refused.value)
     Path(refused.value.note).unlink()
-    publishing._looked.clear()
     MemoryWriter().publish(second)
     assert sum(len(log.own(partition)) for partition in range(len(log.partitions))) >= 3
 
@@ -333,9 +330,9 @@ def test_the_identity_is_kept_where_servers_do_not_tell_it_once(log: MemoryLog, 
 def test_a_run_folder_that_is_older_than_the_log_is_noticed(log: MemoryLog, tmp_path: Path) -> None:
     for number in range(3):
         MemoryWriter().publish(stage(tmp_path / "run", number, names(number)))
-    publishing._looked.clear()
-    with pytest.raises(LogAhead, match="has messages of window 2 of this application, and window 1 is about to be published"):
-        MemoryWriter().publish(stage(tmp_path / "copy", 1, names(1)))
+    assert MemoryWriter().newest_mark(stage(tmp_path / "copy", 0, names(0))) == WindowMark(2)
+    assert MemoryWriter().newest_mark(StagedWindow("shop-1f", -1, sink="sink")) == WindowMark(2)
+    assert MemoryWriter().newest_mark(StagedWindow("shop-2e", -1, sink="sink")) == WindowMark()
     assert sum(len(log.own(partition)) for partition in range(3)) == 3
 
 
@@ -460,9 +457,7 @@ def test_an_older_run_folder_is_noticed_behind_messages_of_others(log: MemoryLog
     copy = Path(shutil.copytree(tmp_path / "run", tmp_path / "copy"))
     MemoryWriter().publish(stage(tmp_path / "run", 1, names(1)))
     log.other(0, 20_000)
-    publishing._looked.clear()
-    with pytest.raises(LogAhead, match="has messages of window 1 of this application, and window 1 is about"):
-        MemoryWriter().publish(stage(copy, 1, names(1)))
+    assert MemoryWriter().newest_mark(stage(copy, 0, names(0))) == WindowMark(1)
 
 
 @pytest.mark.parametrize("others", [900, 1_100])
@@ -478,3 +473,87 @@ def test_all_of_look_back_is_read(log: MemoryLog, tmp_path: Path, others: int) -
         with pytest.raises(LogTailTooLong, match="look_back is 1,000"):
             MemoryWriter(look_back=1_000).publish(window)
         assert log.marks_read == 1_000
+
+
+# ----------------------------------------------------------------------------------------- what a launch sees before it begins
+
+
+def done(log: MemoryLog, folder: Path, *sizes: int) -> StagedWindow:
+    """Publish windows of so many messages to partition 0, and return the last one."""
+    windows = [
+        stage(folder, number, [{"p": 0, "n": n} for n in range(size)], writer=MemoryWriter(partition="p"))
+        for number, size in enumerate(sizes)
+    ]
+    for window in windows:
+        MemoryWriter().publish(window)
+        MemoryWriter().sweep(window)
+    return windows[-1]
+
+
+def test_a_log_as_it_was_left_is_read_once(log: MemoryLog, tmp_path: Path) -> None:
+    last = done(log, tmp_path, 3, 5)
+    log.marks_read = 0
+    assert MemoryWriter().newest_mark(last) == WindowMark(1)
+    assert log.marks_read == 5
+
+
+@pytest.mark.parametrize("lost", [1, 5])
+@pytest.mark.parametrize("others", [0, 7])
+def test_messages_that_a_server_has_acknowledged_and_lost_are_missed(
+    log: MemoryLog, tmp_path: Path, lost: int, others: int
+) -> None:
+    last = done(log, tmp_path, 3, 5)
+    del log.partitions[0][-lost:]
+    log.other(0, others)
+    with pytest.raises(LogReplaced, match=f"{lost} of 5 messages of window 1, which was published, are gone") as refused:
+        MemoryWriter().newest_mark(last)
+    assert "nothing that is missing is sent again" in str(refused.value)
+    Path(refused.value.note).unlink()
+    assert MemoryWriter().newest_mark(last) == WindowMark(1)  # the user knows
+
+
+def test_messages_that_retention_or_compaction_has_removed_are_not_missed(log: MemoryLog, tmp_path: Path) -> None:
+    last = done(log, tmp_path, 3, 5)
+    log.other(0, 1)
+    log.forget(0, 8)  # all of ours
+    assert MemoryWriter().newest_mark(last) == WindowMark(1)
+
+
+def test_an_end_that_is_told_late_is_not_a_loss(log: MemoryLog, tmp_path: Path) -> None:
+    last = done(log, tmp_path, 3, 5)
+    log.lags = 6
+
+    def catches_up(seconds: float) -> None:
+        log.lags = 0
+
+    publisher = attrs.evolve(MemoryWriter()._publisher(), sleep=catches_up)
+    assert publisher.newest_mark(last) == WindowMark(1)
+
+
+def test_a_log_that_was_created_again_is_noticed_without_a_new_window(log: MemoryLog, tmp_path: Path) -> None:
+    last = done(log, tmp_path, 3)
+    again(log)
+    with pytest.raises(LogReplaced, match="it was dropped and created again since window 0 began to be published\n"):
+        MemoryWriter().newest_mark(last)
+
+
+# ------------------------------------------------------------------------------------------------------------------- the notes
+
+
+def test_a_note_that_was_altered_is_refused(log: MemoryLog, tmp_path: Path) -> None:
+    window = crashed(log, tmp_path)
+    [note] = tmp_path.glob("*.begun")
+    note.write_bytes(note.read_bytes().replace(b"[0,", b"[9,"))
+    with pytest.raises(RecordDamaged, match="its bytes have the hash"):
+        MemoryWriter().publish(window)
+    note.write_bytes(b"")
+    with pytest.raises(RecordDamaged, match="its 0 bytes do not end with a seal"):
+        MemoryWriter().publish(window)
+
+
+def test_notes_of_earlier_releases_are_not_sealed(log: MemoryLog, tmp_path: Path) -> None:
+    window = crashed(log, tmp_path)
+    [note] = tmp_path.glob("*.begun")
+    note.write_text(json.dumps({"identity": "first", "starts": [0, 0, 0]}))
+    MemoryWriter().publish(window)
+    assert log.own(0) == [(0, number) for number in range(10)]
