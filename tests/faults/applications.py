@@ -1,0 +1,431 @@
+"""A small application for each sink and mode, and an independent look at what it has written.
+
+Input arrives as files of a few rows, each of which is a window. `OUTPUTS` has an entry for each sink of the library and each of
+its modes; `test_registered.py` refuses a sink without one. Contents are read by the csv, json and sqlite3 modules, pyarrow,
+deltalake, pyiceberg and the clients of the servers; never through dagflow, but for the ledger, which is verified as well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+import os
+import sqlite3
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pyarrow.parquet as pq
+
+from dagflow import DAG, ReaderRecord
+from dagflow.runtime.run_folder.verify import verify_run_folder
+from operators import (
+    BlockReader,
+    Count,
+    CsvFormat,
+    CsvWriter,
+    DeltaWriter,
+    FileSplitterInput,
+    IcebergWriter,
+    JsonLinesWriter,
+    Map,
+    ParquetWriter,
+    RecordWriter,
+    ScanReader,
+    SqlWriter,
+)
+from tests.chaos import oracle
+from tests.chaos.tables import rows_of_parquet
+from tests.faults.servers import Servers
+from tests.logs.writer_kills import Stream, Target, Topic
+from tests.operators.databases import Database
+
+HEADER = "id,key,val"
+ROWS = 6
+OVERLAP = 2  # rows that a file has in common with the one before, by their id
+
+Row = tuple[int, str, int]
+Files = list[list[Row]]
+"""The rows of each file of the input."""
+
+
+@attrs.frozen
+class Place:
+    """The folder of one case. Faults happen below `data` only: the input is not ours. `name`: its database or topic."""
+
+    folder: Path
+    servers: Servers = attrs.field(factory=Servers)
+    name: str = attrs.field(factory=lambda: f"faults{uuid.uuid4().hex[:12]}")
+
+    @property
+    def input(self) -> Path:
+        """The files that have arrived."""
+        return self.folder / "in"
+
+    @property
+    def data(self) -> Path:
+        """Everything that launches write."""
+        return self.folder / "data"
+
+    def prepare(self, files: int) -> Place:
+        """Make the folders, and let files arrive."""
+        self.input.mkdir(parents=True)
+        self.data.mkdir()
+        for _ in range(files):
+            self.deliver()
+        return self
+
+    def deliver(self) -> None:
+        """Let one more file arrive."""
+        number = len(list(self.input.iterdir()))
+        start = number * (ROWS - OVERLAP)
+        rows = [f"{id},k{id % 3},{100 * number + id}" for id in range(start, start + ROWS)]
+        part = self.folder / "part"
+        part.write_text("".join(f"{line}\n" for line in (HEADER, *rows)))
+        part.rename(self.input / f"{number:03d}.csv")
+
+    def files(self) -> Files:
+        """Return the rows that have arrived."""
+        found = []
+        for path in sorted(self.input.iterdir()):
+            with path.open(newline="") as file:
+                found.append([row_of(each) for each in csv.DictReader(file)])
+        return found
+
+
+def row_of(columns: Any) -> Row:
+    """Return a row that a reader has given as a mapping."""
+    return int(columns["id"]), str(columns["key"]), int(columns["val"])
+
+
+def line_of(row: Row) -> str:
+    """Return the row's line in a file."""
+    return ",".join(map(str, row))
+
+
+# ------------------------------------------------------------------------------------------------------------- what is expected
+
+
+def appended(files: Files) -> Counter[Row]:
+    """All rows."""
+    return Counter(row for rows in files for row in rows)
+
+
+def upserted(files: Files) -> Counter[Row]:
+    """The last row of each id."""
+    return Counter({row[0]: row for rows in files for row in rows}.values())
+
+
+def replaced(files: Files) -> Counter[Row]:
+    """The rows of the last file."""
+    return Counter(files[-1])
+
+
+EXPECTED: dict[str, Callable[[Files], Counter[Row]]] = {"append": appended, "upsert": upserted, "replace": replaced, "": appended}
+"""The rows that a sink has in the end, by its mode."""
+
+
+def running(files: Files) -> Counter[Row]:
+    """The totals of the keys of each file."""
+    totals: Counter[str] = Counter()
+    found: Counter[Any] = Counter()
+    for rows in files:
+        totals.update(row[1] for row in rows)
+        found.update((key, totals[key]) for key in {row[1] for row in rows})
+    return found
+
+
+def complete(files: Files) -> Counter[Any]:
+    """The totals of all keys."""
+    return Counter(Counter(row[1] for rows in files for row in rows).items())
+
+
+# ----------------------------------------------------------------------------------------------------------------------- sinks
+
+
+@attrs.frozen
+class Output:
+    """A sink of an application.
+
+    Attributes:
+        sink: the name of its class.
+        add: adds its operators to a DAG, and returns the port that takes the input.
+        wrong: yields what is wrong with what the sink has written.
+        lines: whether it takes the lines of files, not their rows.
+        prepare: makes what the sink does not make by itself.
+    """
+
+    sink: str
+    mode: str
+    add: Callable[[DAG, Place], Any]
+    wrong: Callable[[Place], Iterator[str]]
+    lines: bool = False
+    prepare: Callable[[Place], None] = lambda place: None
+
+    @property
+    def name(self) -> str:
+        """The name of the application that has only this sink."""
+        return f"{self.sink}-{self.mode}" if self.mode else self.sink
+
+
+def _added(name: str, make: Callable[[Place], Any]) -> Callable[[DAG, Place], Any]:
+    return lambda dag, place: dag.add_operator(name, make(place)).input
+
+
+def _difference(found: Counter[Any], expected: Counter[Any]) -> Iterator[str]:
+    if found != expected:
+        yield f"the content differs: {oracle.difference(found, expected)}"
+
+
+def _text(files: Files) -> list[str]:
+    return [line for rows in files for line in (HEADER, *map(line_of, rows))]
+
+
+def _files(folder: Path, mode: str) -> list[Path]:
+    return sorted((folder / "current").iterdir()) if mode == "replace" else [folder / name for name in oracle.visible(folder)]
+
+
+def _csv_rows(path: Path) -> Iterator[Any]:
+    with path.open(newline="") as file:
+        yield from csv.DictReader(file)
+
+
+def _json_rows(path: Path) -> Iterator[Any]:
+    return map(json.loads, path.read_text().splitlines())
+
+
+def _parquet_rows(path: Path) -> Iterator[Any]:
+    return iter(pq.ParquetFile(path).read().to_pylist())
+
+
+_FILES: dict[str, tuple[Any, Callable[[Path], Iterator[Any]], Callable[[bytes], int]]] = {
+    "CsvWriter": (CsvWriter, _csv_rows, lambda data: data.count(b"\n") - 1),
+    "JsonLinesWriter": (JsonLinesWriter, _json_rows, lambda data: data.count(b"\n")),
+    "ParquetWriter": (ParquetWriter, _parquet_rows, rows_of_parquet),
+}
+
+
+def _in_files(sink: str, mode: str) -> Output:
+    writer, rows, count = _FILES[sink]
+
+    def wrong(place: Place) -> Iterator[str]:
+        expected = EXPECTED[mode](place.files())
+        yield from oracle.wrong(
+            place.data / sink,
+            lambda folder: Counter(row_of(row) for path in _files(folder, mode) for row in rows(path)),
+            expected,
+            count,
+        )
+
+    return Output(sink, mode, _added(sink.lower(), lambda place: writer(str(place.data / sink), mode=mode)), wrong)
+
+
+def _in_text(mode: str) -> Output:
+    def wrong(place: Place) -> Iterator[str]:
+        files = place.files()
+        expected = Counter(_text(files[-1:] if mode == "replace" else files))
+        yield from oracle.wrong(
+            place.data / "text",
+            lambda folder: Counter(line for path in _files(folder, mode) for line in path.read_text().splitlines()),
+            expected,
+            lambda data: data.count(b"\n"),
+        )
+
+    add = _added("text", lambda place: RecordWriter(str(place.data / "text"), mode=mode))
+    return Output("RecordWriter", mode, add, wrong, lines=True)
+
+
+def _keys(mode: str) -> dict[str, Any]:
+    return {"mode": mode, "keys": ["id"]} if mode == "upsert" else {"mode": mode}
+
+
+def _delta(mode: str) -> Output:
+    def wrong(place: Place) -> Iterator[str]:
+        import deltalake
+
+        table = deltalake.DeltaTable(place.data / "delta")
+        yield from _difference(Counter(map(row_of, table.to_pyarrow_table().to_pylist())), EXPECTED[mode](place.files()))
+        windows = [each["dagflow.window"] for each in table.history() if "dagflow.window" in each]
+        if len(set(windows)) < len(windows):
+            yield f"the Delta table has the windows {windows}"
+
+    add = _added("delta", lambda place: DeltaWriter(str(place.data / "delta"), **_keys(mode)))
+    return Output("DeltaWriter", mode, add, wrong)
+
+
+def _catalog(place: Place) -> dict[str, str]:
+    return {"type": "sql", "uri": f"sqlite:///{place.data}/catalog.db", "warehouse": f"file://{place.data}/warehouse"}
+
+
+def _iceberg(mode: str) -> Output:
+    def wrong(place: Place) -> Iterator[str]:
+        from pyiceberg.catalog.sql import SqlCatalog
+
+        catalog = SqlCatalog("default", **_catalog(place))
+        try:
+            rows = catalog.load_table("shop.orders").scan().to_arrow().to_pylist()
+        finally:
+            catalog.engine.dispose()
+        yield from _difference(Counter(map(row_of, rows)), EXPECTED[mode](place.files()))
+        yield from _sound(place.data / "catalog.db")
+
+    def prepare(place: Place) -> None:
+        (place.data / "warehouse").mkdir()
+
+    add = _added("iceberg", lambda place: IcebergWriter("shop.orders", _catalog(place), **_keys(mode)))
+    return Output("IcebergWriter", mode, add, wrong, prepare=prepare)
+
+
+def _sound(path: Path) -> Iterator[str]:
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        [(said,)] = database.execute("PRAGMA integrity_check").fetchall()
+    if said != "ok":
+        yield f"{path.name}: {said}"
+
+
+def _database(sink: str, mode: str) -> Output:
+    def database(place: Place) -> Database:
+        if sink == "SqlWriter":
+            return Database("sqlite", f"sqlite:///{place.data}/orders.db")
+        return Database("postgres", place.servers.postgres(place.name))
+
+    def wrong(place: Place) -> Iterator[str]:
+        found = database(place)
+        yield from _difference(Counter(found.run("SELECT id, key, val FROM orders")), EXPECTED[mode](place.files()))
+        if staged := found.staged():
+            yield f"there is still {staged}"
+        if sink == "SqlWriter":
+            yield from _sound(place.data / "orders.db")
+
+    def prepare(place: Place) -> None:
+        if sink == "PostgresWriter":
+            place.servers.create_database(place.name)
+
+    return Output(sink, mode, _added(sink.lower(), lambda place: database(place).writer("orders", **_keys(mode))), wrong, prepare=prepare)
+
+
+def _log(sink: str, target: Callable[[Place], Target]) -> Output:
+    def wrong(place: Place) -> Iterator[str]:
+        yield from _difference(Counter(each.decode() for each in target(place).values()), Counter(_text(place.files())))
+
+    add = _added("log", lambda place: target(place).writer())
+    return Output(sink, "", add, wrong, lines=True, prepare=lambda place: target(place).create())
+
+
+def _counts(mode: str) -> Output:
+    """The running totals of keys: state that is kept over windows."""
+
+    def key_of(line: ReaderRecord[str]) -> list[str]:
+        return line.record.split(",")
+
+    def add(dag: DAG, place: Place) -> Any:
+        output_mode = "complete" if mode == "replace" else "update"
+        keys = dag.add_operator("keys", Map[Any, str](lambda line: key_of(line)[1]))
+        count = dag.add_operator("count", Count(by=str, running=True, output_mode=output_mode))
+        writer = dag.add_operator("counts", CsvWriter(str(place.data / "counts"), mode=mode))
+        dag.add_stream("keys", keys.output, count.input)
+        dag.add_stream("counted", count.output, writer.input)
+        return keys.input
+
+    def wrong(place: Place) -> Iterator[str]:
+        def content(folder: Path) -> Counter[Any]:
+            rows = (tuple(row.values()) for path in _files(folder, mode) for row in _csv_rows(path))
+            return Counter((key, int(total)) for key, total in rows if key != "key")
+
+        expected = (complete if mode == "replace" else running)(place.files())
+        yield from oracle.wrong(place.data / "counts", content, expected, lambda data: data.count(b"\n") - 1)
+
+    return Output("Count", mode, add, wrong, lines=True)
+
+
+OUTPUTS: tuple[Output, ...] = (
+    *(_in_text(mode) for mode in ("append", "replace")),
+    *(_in_files(sink, mode) for sink in _FILES for mode in ("append", "replace")),
+    *(make(mode) for make in (_delta, _iceberg) for mode in ("append", "upsert", "replace")),
+    *(_database(sink, mode) for sink in ("SqlWriter", "PostgresWriter") for mode in ("append", "upsert", "replace")),
+    _log("KafkaWriter", lambda place: Topic(place.servers.kafka(), place.name)),
+    _log("NatsWriter", lambda place: Stream(place.servers.nats(), place.name)),
+)
+"""The sinks of the library, in all of their modes."""
+
+KEEPS_NOTHING = {"Console": "prints rows, and promises nothing of them after a kill"}
+"""The sinks that have no case, with the reason."""
+
+
+# ----------------------------------------------------------------------------------------------------------------- applications
+
+
+@attrs.frozen
+class Application:
+    """An application with its outputs. `sockets`: the messages to its server are calls too. `slots`: of the local runner."""
+
+    name: str
+    outputs: tuple[Output, ...]
+    slots: int = 1
+
+    @property
+    def sockets(self) -> bool:
+        """Whether the messages to its server are calls too."""
+        return any(output.sink in ("PostgresWriter", "KafkaWriter", "NatsWriter") for output in self.outputs)
+
+    def populate(self, place: Place) -> Callable[[DAG, Any], None]:
+        """Return the function that fills the DAG: the files of the input, as rows or as lines, go to all outputs."""
+        [lines] = {output.lines for output in self.outputs}
+
+        def populate_dag(dag: DAG, conf: Any) -> None:
+            files = dag.add_operator("files", FileSplitterInput(files=[str(place.input)], blocks_threshold=1))
+            reader: Any = dag.add_operator("reader", BlockReader() if lines else ScanReader(CsvFormat()))
+            dag.add_stream("blocks", files.blocks_metadata_output, reader.blocks_metadata_input)
+            inputs = [output.add(dag, place) for output in self.outputs]
+            dag.add_stream("read", reader.messages if lines else reader.batches, *inputs)
+
+        return populate_dag
+
+    def settings(self, place: Place) -> dict[str, Any]:
+        """Return the settings of launches."""
+        return {"run_folder": str(place.data / "run"), "slots": self.slots, "windows_in_flight": 2, "retain_windows": 2, "retry_delay": 0.01}
+
+    def wrong(self, place: Place) -> Iterator[str]:
+        """Yield what does not hold after a launch that has ended well."""
+        for output in self.outputs:
+            try:
+                yield from (f"{output.name}: {each}" for each in output.wrong(place))
+            except Exception as error:  # noqa: BLE001  # what cannot be read is wrong, too
+                yield f"{output.name}: {type(error).__name__}: {str(error)[:300]}"
+        yield from (f"run folder: {problem}" for problem in verify_run_folder(str(place.data / "run")).problems)
+
+
+def _by_name(*names: str) -> tuple[Output, ...]:
+    return tuple(output for name in names for output in OUTPUTS if output.name == name)
+
+
+APPLICATIONS: dict[str, Application] = {
+    application.name: application
+    for application in (
+        *(Application(output.name, (output,)) for output in OUTPUTS),
+        Application("state", (_counts("append"),)),
+        Application("state-replace", (_counts("replace"),)),
+        Application("several", _by_name("DeltaWriter-append", "SqlWriter-upsert", "ParquetWriter-append", "CsvWriter-replace")),
+        Application("several-tables", _by_name("IcebergWriter-append", "DeltaWriter-upsert", "SqlWriter-append")),
+        Application("workers", (*_by_name("RecordWriter-append"), _counts("append")), slots=2),
+    )
+}
+"""One application for each output; running totals; several sinks in one application; and worker processes."""
+
+
+def import_all() -> None:
+    """Import what launches use, so that the forks find it."""
+    import deltalake
+    import pyarrow.compute
+    import pyarrow.csv
+    import pyarrow.dataset
+    import pyiceberg.catalog.sql
+
+    assert os.path
+    assert deltalake
+    assert pyarrow
+    assert pyiceberg
