@@ -221,6 +221,7 @@ class _Launch:
             run_folder,
             who=f"dagflow launch of {self.built.dag.name}",
             lease=self.built.run.lock_lease,
+            durable=self.built.run.durability == "machine",
             now=self.clock.now,
             clock=self.clock.monotonic,
             sleep=self._sleep,

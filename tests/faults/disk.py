@@ -18,6 +18,7 @@ import attrs
 from tests.faults.shim import Call, Kind
 
 PAGE = 4096
+LONG_AGO = 1_000_000_000.0
 
 Model = Literal["lost", "named", "reordered"]
 """The models of a power cut. `lost`: what was not synced is gone. `named`: all names are there, as file systems with a journal
@@ -254,6 +255,7 @@ class Cut:
                 path.hardlink_to(first[id(node)])
             else:
                 path.write_bytes(self.data(node))
+                os.utime(path, (LONG_AGO, LONG_AGO))  # the machine has started since
                 first[id(node)] = path
 
     def _below(self, folder: Folder, path: str = "") -> Iterator[tuple[str, Node]]:

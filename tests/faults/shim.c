@@ -136,7 +136,7 @@ static void lock(void) {
 
 static void unlock(void) { __atomic_store_n(&control->owner, 0, __ATOMIC_SEQ_CST); }
 
-static int takes_space(enum kind kind) { return kind != SYNC && kind != UNLINK && kind != RMDIR && kind != SEND; }
+static int takes_space(enum kind kind) { return kind == OPEN || kind == WRITE || kind == LINK || kind == SYMLINK || kind == MKDIR || kind == RENAME; }
 
 /* Count a call, and return what is to happen instead of it. */
 static enum verdict counted(enum kind kind, int64_t *number) {

@@ -236,7 +236,12 @@ APP_ID = Kind(
     removed=Removed.NEVER,
 )
 LAUNCH = Kind(
-    title="the application as it was launched", form="launches/{launch}", writer="driver", sealed=True, removed=Removed.CROWDED
+    title="the application as it was launched",
+    form="launches/{launch}",
+    writer="driver",
+    synced=True,
+    sealed=True,
+    removed=Removed.CROWDED,
 )
 EVENTS = Kind(title="the events of a launch", form="events/{stream}.jsonl", writer="launch", removed=Removed.CROWDED)
 STARTING_OVER = Kind(
@@ -257,7 +262,7 @@ PROBE = Kind(
     removed=Removed.ENDED,
     fresh=False,
 )
-LOCK = Kind(title="one launch at a time, on disks", form=".lock", writer="launch", removed=Removed.NEVER, fresh=False)
+LOCK = Kind(title="one launch at a time, on disks", form=".lock", writer="launch", synced=True, removed=Removed.NEVER, fresh=False)
 LOCK_NUMBER = Kind(
     title="one launch at a time, in object stores", form="_lock/{number}", writer="launch", removed=Removed.CROWDED, fresh=False
 )

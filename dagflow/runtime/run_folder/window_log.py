@@ -345,7 +345,7 @@ class WindowLog:
         for name in list(stored(self.unsynced, (LAUNCH,)))[: 1 - keep or None]:
             self.unsynced.discard(name)
         name = LAUNCH.name(launch=launch)
-        self.unsynced.create(name, seal(name, dumps(encode(record, f"launch {launch}"))))
+        self.store.create(name, seal(name, dumps(encode(record, f"launch {launch}"))))
 
     def read_launched(self, round: str) -> LaunchRecord | None:
         """Return the record of the launch in whose `round` a window was decided; None if it is not kept.

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from dagflow.storage.explain import explained
+from dagflow.storage.local.files import sync_descriptor
 from dagflow.storage.locks.holder import Holder
 from dagflow.storage.locks.numbers import LEASE, NumberedLock, in_use, newest_holder
 from dagflow.storage.open import open_store
@@ -38,6 +39,7 @@ class FolderLock:
     Args:
         who: shown to launches that are refused. It must not be a command line, which may hold secrets.
         lease: the seconds that a lock on an object store lasts unless it is renewed, which a thread does.
+        durable: whether `abandoned_by` tells of a holder that a power cut has ended, too: one sync of the disk.
         now: the seconds since the epoch, for messages.
         clock, sleep: the seconds from any moment on, by a clock that does not go back; and waiting by it.
         waiting: called with a holder on another host, before `acquire` waits whether it renews its lease.
@@ -58,6 +60,7 @@ class FolderLock:
         *,
         who: str = "",
         lease: float = LEASE,
+        durable: bool = False,
         now: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
@@ -66,6 +69,7 @@ class FolderLock:
         self.folder = folder
         self.who = who
         self.lease = lease
+        self.durable = durable
         self.abandoned_by: Holder | None = None
         self._now = now
         self._clock = clock
@@ -130,10 +134,9 @@ class FolderLock:
         """Unlock the folder, if it is held."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
-            try:
+            with suppress(OSError):  # a failing disk: the next holder looks after what this one seems to have left
                 os.ftruncate(descriptor, 0)
-            finally:
-                os.close(descriptor)
+            os.close(descriptor)
         numbers, self._numbers = self._numbers, None
         if numbers is not None:
             numbers.release()
@@ -160,6 +163,8 @@ class FolderLock:
                         self.abandoned_by = Holder.from_bytes(_content(descriptor))
                         os.ftruncate(descriptor, 0)
                         os.pwrite(descriptor, me.to_bytes(), 0)
+                        if self.durable:
+                            sync_descriptor(descriptor)
                         self._descriptor = descriptor
                         return True
                     # Another process removed the file between opening and locking: the lock is on nothing.
