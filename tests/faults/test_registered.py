@@ -1,0 +1,37 @@
+"""Each sink of the library, in each of its modes, has an application whose launches are hit."""
+
+from __future__ import annotations
+
+import typing
+from typing import Any
+
+import operators
+from tests.faults.applications import APPLICATIONS, KEEPS_NOTHING, OUTPUTS
+
+
+def sinks() -> dict[str, tuple[str, ...]]:
+    """The modes of each sink that the library offers."""
+    found = {}
+    for name in operators.__all__:
+        sink: Any = getattr(operators, name)
+        if sink.__module__.startswith("operators.sinks."):
+            types = (typing.get_type_hints(base).get("mode") for base in sink.__mro__)
+            found[name] = next(filter(None, map(typing.get_args, types)), ("",))
+    return found
+
+
+def test_the_sinks_are_known_by_their_package() -> None:
+    assert {"RecordWriter", "DeltaWriter", "PostgresWriter", "NatsWriter", "Console"} <= sinks().keys()
+    assert sinks()["SqlWriter"] == ("append", "upsert", "replace")
+
+
+def test_each_sink_has_a_case() -> None:
+    wanted = {(name, mode) for name, modes in sinks().items() if name not in KEEPS_NOTHING for mode in modes}
+    have = {(output.sink, output.mode) for output in OUTPUTS}
+    missing = sorted(wanted - have)
+    assert not missing, f"{missing}: add an Output to OUTPUTS in tests/faults/applications.py, or a reason to KEEPS_NOTHING"
+    assert have <= wanted, f"{sorted(have - wanted)} are not sinks of the library"
+
+
+def test_each_output_is_in_an_application_of_its_own() -> None:
+    assert all(APPLICATIONS[output.name].outputs == (output,) for output in OUTPUTS)
