@@ -27,7 +27,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--shift", default="1/1", help="run the cases of one of several shifts, I/N")
     parser.add_argument("--seed", type=int, default=0, help="of the order of the cases, and of what a power cut leaves")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no case after that time")
-    parser.add_argument("--each", type=int, default=0, help="only so many cases of each application, durability and fault; 0: all")
+    parser.add_argument("--each", type=int, default=0, help="so many cases of each application, durability and fault; 0: all")
     parser.add_argument("--application", action="append", choices=APPLICATIONS, help="only this one; may be repeated")
     parser.add_argument("--durability", action="append", choices=DURABILITIES, help="only this one")
     parser.add_argument("--fault", action="append", choices=FAULTS, help="only this one; may be repeated")

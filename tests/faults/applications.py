@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import importlib
 import json
-import os
 import sqlite3
 import uuid
 from collections import Counter
@@ -36,7 +36,6 @@ from operators import (
     ParquetWriter,
     RecordWriter,
     ScanReader,
-    SqlWriter,
 )
 from tests.chaos import oracle
 from tests.chaos.tables import rows_of_parquet
@@ -83,7 +82,7 @@ class Place:
         """Let one more file arrive."""
         number = len(list(self.input.iterdir()))
         start = number * (ROWS - OVERLAP)
-        rows = [f"{id},k{id % 3},{100 * number + id}" for id in range(start, start + ROWS)]
+        rows = [f"{each},k{each % 3},{100 * number + each}" for each in range(start, start + ROWS)]
         part = self.folder / "part"
         part.write_text("".join(f"{line}\n" for line in (HEADER, *rows)))
         part.rename(self.input / f"{number:03d}.csv")
@@ -224,7 +223,7 @@ def _in_files(sink: str, mode: str) -> Output:
     return Output(sink, mode, _added(sink.lower(), lambda place: writer(str(place.data / sink), mode=mode)), wrong)
 
 
-def _in_text(mode: str) -> Output:
+def _in_text(mode: Any) -> Output:
     def wrong(place: Place) -> Iterator[str]:
         files = place.files()
         expected = Counter(_text(files[-1:] if mode == "replace" else files))
@@ -305,7 +304,9 @@ def _database(sink: str, mode: str) -> Output:
         if sink == "PostgresWriter":
             place.servers.create_database(place.name)
 
-    return Output(sink, mode, _added(sink.lower(), lambda place: database(place).writer("orders", **_keys(mode))), wrong, prepare=prepare)
+    return Output(
+        sink, mode, _added(sink.lower(), lambda place: database(place).writer("orders", **_keys(mode))), wrong, prepare=prepare
+    )
 
 
 def _log(sink: str, target: Callable[[Place], Target]) -> Output:
@@ -316,14 +317,14 @@ def _log(sink: str, target: Callable[[Place], Target]) -> Output:
     return Output(sink, "", add, wrong, lines=True, prepare=lambda place: target(place).create())
 
 
-def _counts(mode: str) -> Output:
+def _counts(mode: Any) -> Output:
     """The running totals of keys: state that is kept over windows."""
 
     def key_of(line: ReaderRecord[str]) -> list[str]:
         return line.record.split(",")
 
     def add(dag: DAG, place: Place) -> Any:
-        output_mode = "complete" if mode == "replace" else "update"
+        output_mode: Any = "complete" if mode == "replace" else "update"
         keys = dag.add_operator("keys", Map[Any, str](lambda line: key_of(line)[1]))
         count = dag.add_operator("count", Count(by=str, running=True, output_mode=output_mode))
         writer = dag.add_operator("counts", CsvWriter(str(place.data / "counts"), mode=mode))
@@ -361,7 +362,7 @@ KEEPS_NOTHING = {"Console": "prints rows, and promises nothing of them after a k
 
 @attrs.frozen
 class Application:
-    """An application with its outputs. `sockets`: the messages to its server are calls too. `slots`: of the local runner."""
+    """An application with its outputs. `slots`: of the local runner; more than one are processes of their own."""
 
     name: str
     outputs: tuple[Output, ...]
@@ -387,7 +388,13 @@ class Application:
 
     def settings(self, place: Place) -> dict[str, Any]:
         """Return the settings of launches."""
-        return {"run_folder": str(place.data / "run"), "slots": self.slots, "windows_in_flight": 2, "retain_windows": 2, "retry_delay": 0.01}
+        return {
+            "run_folder": str(place.data / "run"),
+            "slots": self.slots,
+            "windows_in_flight": 2,
+            "retain_windows": 2,
+            "retry_delay": 0.01,
+        }
 
     def wrong(self, place: Place) -> Iterator[str]:
         """Yield what does not hold after a launch that has ended well."""
@@ -419,13 +426,5 @@ APPLICATIONS: dict[str, Application] = {
 
 def import_all() -> None:
     """Import what launches use, so that the forks find it."""
-    import deltalake
-    import pyarrow.compute
-    import pyarrow.csv
-    import pyarrow.dataset
-    import pyiceberg.catalog.sql
-
-    assert os.path
-    assert deltalake
-    assert pyarrow
-    assert pyiceberg
+    for name in ("deltalake", "pyarrow.compute", "pyarrow.csv", "pyarrow.dataset", "pyiceberg.catalog.sql"):
+        importlib.import_module(name)

@@ -72,7 +72,7 @@ def _put(data: bytearray, offset: int, new: bytes | None) -> None:
 
 @attrs.define
 class Disk:
-    """The files below a folder, as a launch changes them. `unsynced`: the changes of names that were not synced, in their order."""
+    """The files below a folder, as a launch changes them. `unsynced`: changes of names that were not synced, in their order."""
 
     root: str
     top: Folder

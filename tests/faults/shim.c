@@ -58,6 +58,8 @@ int faults_arm(const char *path) {
   return 0;
 }
 
+void faults_disarm(void) { control = NULL; }
+
 __attribute__((constructor)) static void begin(void) {
   const char *path = getenv("DAGFLOW_FAULTS_CONTROL");
   if (path && *path) faults_arm(path);
@@ -211,6 +213,14 @@ int creat64(const char *path, mode_t mode) { return opened(AT_FDCWD, path, O_CRE
 
 /* ------------------------------------------------------------------------------------------------------------------- writing */
 
+/* The connection is lost for the other side, too. */
+static int lost(int fd) {
+  int error = errno;
+  shutdown(fd, SHUT_RDWR);
+  errno = error;
+  return -1;
+}
+
 /* Where a write without an offset goes. */
 static off_t place_of(int fd) {
   struct stat status;
@@ -248,7 +258,7 @@ static ssize_t written(int fd, const struct iovec *data, int parts, off_t at) {
   int is_file = path_of(fd, path);
   if (!is_file && !(at < 0 && is_socket(fd))) return wrote(fd, data, parts, at, 0);
   enum verdict verdict = counted(is_file ? WRITE : SEND, &number);
-  if (verdict == FAIL) return -1;
+  if (verdict == FAIL) return is_file ? -1 : lost(fd);
   off_t place = is_file && is_recording() ? (at < 0 ? place_of(fd) : at) : 0;
   ssize_t done = wrote(fd, data, parts, at, verdict == HALF || verdict == HALF_THEN_DIE);
   if (verdict == HALF_THEN_DIE) die();
@@ -418,12 +428,12 @@ static enum verdict message(int fd, const void *bytes, size_t size) {
   return verdict;
 }
 ssize_t send(int fd, const void *bytes, size_t size, int flags) {
-  return message(fd, bytes, size) == FAIL ? -1 : syscall(SYS_sendto, fd, bytes, size, flags, NULL, 0);
+  return message(fd, bytes, size) == FAIL ? lost(fd) : syscall(SYS_sendto, fd, bytes, size, flags, NULL, 0);
 }
 ssize_t sendto(int fd, const void *bytes, size_t size, int flags, const struct sockaddr *to, socklen_t length) {
-  return message(fd, bytes, size) == FAIL ? -1 : syscall(SYS_sendto, fd, bytes, size, flags, to, length);
+  return message(fd, bytes, size) == FAIL ? lost(fd) : syscall(SYS_sendto, fd, bytes, size, flags, to, length);
 }
 ssize_t sendmsg(int fd, const struct msghdr *all, int flags) {
   const struct iovec none = {NULL, 0}, *first = all->msg_iovlen ? all->msg_iov : &none;
-  return message(fd, first->iov_base, first->iov_len) == FAIL ? -1 : syscall(SYS_sendmsg, fd, all, flags);
+  return message(fd, first->iov_base, first->iov_len) == FAIL ? lost(fd) : syscall(SYS_sendmsg, fd, all, flags);
 }

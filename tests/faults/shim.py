@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
 import os
@@ -102,11 +103,19 @@ class Control:
         path.write_bytes(_CONTROL.pack(0, target, action, sockets, 0, 0, 0, 0, *names).ljust(mmap.PAGESIZE, b"\0"))
         return control
 
-    def arm(self, library: str) -> None:
-        """Arm this process, which has the library, and those that it will start."""
+    @contextlib.contextmanager
+    def armed(self, library: str) -> Iterator[None]:
+        """Arm this process, which has the library, and those that it starts, as long as this context."""
         os.environ |= {CONTROL_VARIABLE: str(self.path), PRELOAD: library}
-        if ctypes.CDLL(None).faults_arm(os.fsencode(self.path)):
+        loaded = ctypes.CDLL(None)
+        if loaded.faults_arm(os.fsencode(self.path)):
             raise OSError(f"{self.path} cannot be mapped")
+        try:
+            yield
+        finally:
+            loaded.faults_disarm()
+            for name in (CONTROL_VARIABLE, PRELOAD):
+                del os.environ[name]
 
     @property
     def count(self) -> int:

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(bool(shim.unsupported()), reason=shim.unsupporte
 def run(*arguments: str, status: int = 0) -> dict[str, Any]:
     """Run the command, and return its totals."""
     command = [sys.executable, "-m", "tests.faults", "--json", *arguments]
-    ended = subprocess.run(command, check=False, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    ended = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True)
     assert ended.returncode == status, f"{ended.stdout}\n{ended.stderr}"
     return dict(json.loads(ended.stdout.splitlines()[-1]))
 

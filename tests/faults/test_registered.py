@@ -12,7 +12,8 @@ from tests.faults.applications import APPLICATIONS, KEEPS_NOTHING, OUTPUTS
 def sinks() -> dict[str, tuple[str, ...]]:
     """The modes of each sink that the library offers."""
     found = {}
-    for name in operators.__all__:
+    library: Any = operators
+    for name in library.__all__:
         sink: Any = getattr(operators, name)
         if sink.__module__.startswith("operators.sinks."):
             types = (typing.get_type_hints(base).get("mode") for base in sink.__mro__)

@@ -262,7 +262,14 @@ PROBE = Kind(
     removed=Removed.ENDED,
     fresh=False,
 )
-LOCK = Kind(title="one launch at a time, on disks", form=".lock", writer="launch", synced=True, removed=Removed.NEVER, fresh=False)
+LOCK = Kind(
+    title="one launch at a time, on disks",
+    form=".lock",
+    writer="launch",
+    synced=True,
+    removed=Removed.NEVER,
+    fresh=False,
+)
 LOCK_NUMBER = Kind(
     title="one launch at a time, in object stores", form="_lock/{number}", writer="launch", removed=Removed.CROWDED, fresh=False
 )
