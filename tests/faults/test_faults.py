@@ -29,13 +29,14 @@ def run(*arguments: str, status: int = 0) -> dict[str, Any]:
 
 
 SHORT = {
-    "files": ("RecordWriter-append", "CsvWriter-replace", "ParquetWriter-append", "state"),
-    "tables": ("DeltaWriter-append", "IcebergWriter-append", "SqlWriter-upsert", "several"),
+    "files": ("RecordWriter-append", "ParquetWriter-replace", "state"),
+    "tables": ("DeltaWriter-append", "IcebergWriter-append", "SqlWriter-upsert"),
 }
 """The applications that CI takes, so that it takes a minute. The nightly run has all."""
 
 
 @pytest.mark.full
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("names", SHORT.values(), ids=SHORT)
 def test_some_calls_of_some_applications(names: tuple[str, ...]) -> None:
     options = [part for name in names for part in ("--application", name)]

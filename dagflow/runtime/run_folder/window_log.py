@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 import attrs
@@ -257,6 +258,16 @@ class WindowLog:
         if not self.unsynced.create(name, data) and not self.is_done(window):
             self.unsynced.discard(name)  # it is not synced: a power cut may have left it empty
             self.unsynced.create(name, data)
+
+    def repair_marks(self) -> None:
+        """Make the marks of done again that a power cut has damaged, of windows before one whose mark is whole."""
+        is_followed = False
+        for window in reversed(self.windows("done")):
+            with suppress(RecordRefused):  # of its decision: whether that matters is for its readers to say
+                if self.is_done(window):
+                    is_followed = True
+                elif is_followed:
+                    self.done(window)
 
     def read_plan(self, window: int) -> WindowPlan | None:
         """Read the plan of a window. Raises RecordRefused, PlanMismatch."""

@@ -188,6 +188,15 @@ class TestLinks:
         log.done(2)
         assert progress_of(WindowLog(store)).undone == []
 
+    def test_only_damaged_marks_before_a_whole_one_are_repaired(self, store: MemoryStore) -> None:
+        for damaged in (1, 2):
+            self.replaced(store, f"done/{damaged:010d}", b"")
+        WindowLog(store).repair_marks()
+        assert not WindowLog(store).is_done(1)  # nothing says that all has followed
+        WindowLog(store).done(2)
+        WindowLog(store).repair_marks()
+        assert all(WindowLog(store).is_done(window) for window in (0, 1, 2))
+
 
 def test_reports_must_cover_the_plan_exactly() -> None:
     log = WindowLog(MemoryStore())
