@@ -22,6 +22,7 @@ from dagflow.storage.urls import split_url
 # The error numbers of file systems that cannot sync a folder.
 _CANNOT_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EROFS, errno.EBADF, errno.ENOSYS})
 _WRITE_BUFFER = 256 * 1024
+_REMEMBERED = 10_000
 
 
 def sync_descriptor(descriptor: int) -> None:
@@ -47,21 +48,21 @@ def sync_folder(path: str) -> None:
         os.close(descriptor)
 
 
-_SETTLED: set[str] = set()
-"""The folders whose own names this process has seen survive: those that hold a folder that it has synced."""
+_SETTLED: dict[str, int] = {}
+"""The folders whose own names this process has seen survive, with their inodes: other libraries make folders, too."""
 
 
-def _settle_above(folder: str) -> None:
-    """Sync the folders above one on its disk, each once: the process that made it may have died before it did."""
-    device = os.stat(folder).st_dev
-    while (above := os.path.dirname(folder)) != folder:
-        if above not in _SETTLED:
-            if os.stat(above).st_dev != device:
-                break
+def _settle(folder: str) -> None:
+    """Sync the folders above one on its disk, once: the process that made it may have died before it did."""
+    status = os.stat(folder)
+    while (above := os.path.dirname(folder)) != folder and (parent := os.stat(above)).st_dev == status.st_dev:
+        if _SETTLED.get(folder) != status.st_ino:
             with contextlib.suppress(PermissionError):  # it may be entered, but not read: nothing that we could secure
                 sync_folder(above)
-            _SETTLED.add(above)
-        folder = above
+            if len(_SETTLED) >= _REMEMBERED:
+                _SETTLED.clear()
+            _SETTLED[folder] = status.st_ino
+        folder, status = above, parent
 
 
 class LocalFileSystem:
@@ -165,10 +166,10 @@ class LocalFileSystem:
     def make_folders(self, path: str) -> None:
         """See `FileSystem.make_folders`."""
         plain = _plain(path)
-        above = os.path.abspath(plain)
-        while not os.path.isdir(above) and above != os.path.dirname(above):
-            above = os.path.dirname(above)
-            _SETTLED.discard(above)
+        missing = os.path.abspath(plain)
+        while not os.path.isdir(missing) and missing != os.path.dirname(missing):
+            _SETTLED.pop(missing, None)
+            missing = os.path.dirname(missing)
         if plain:
             os.makedirs(plain, exist_ok=True)
 
@@ -222,7 +223,7 @@ class LocalFileSystem:
         """See `FileSystem.sync_folder`."""
         plain = _plain(path)
         sync_folder(plain)
-        _settle_above(os.path.abspath(plain))
+        _settle(os.path.abspath(plain))
 
     def local_path(self, path: str) -> str | None:
         """See `FileSystem.local_path`."""

@@ -12,6 +12,8 @@ from typing import Any
 
 import pyiceberg.io.pyarrow as pyarrow_io
 
+from dagflow.storage import file_system
+
 
 class DurableFileIO(pyarrow_io.PyArrowFileIO):
     """Writes files as `pyiceberg` does; those on local disks are synced when they are closed."""
@@ -33,9 +35,6 @@ class _Synced(io.FileIO):
     def close(self) -> None:
         if not self.closed:
             os.fsync(self.fileno())
-            folder = os.open(os.path.dirname(str(self.name)), os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            folder = os.path.dirname(str(self.name))
+            file_system(folder).sync_folder(folder)
         super().close()

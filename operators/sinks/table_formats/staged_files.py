@@ -195,9 +195,11 @@ def sweep_staged(folder: str, window: int) -> None:
 def sync_local(paths: Iterable[str]) -> None:
     """Wait until files that a library has written survive a power cut, and their names. Object stores need none of that."""
     places = [local for path in paths if (local := local_path(path)) is not None and os.path.exists(local)]
-    for each in (*places, *sorted({os.path.dirname(place) for place in places})):
-        handle = os.open(each, os.O_RDONLY)
+    for place in places:
+        handle = os.open(place, os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:
             os.close(handle)
+    for folder in sorted({os.path.dirname(place) for place in places}):
+        file_system(folder).sync_folder(folder)
