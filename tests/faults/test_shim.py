@@ -58,7 +58,9 @@ def run(library: Path, tmp_path: Path) -> Callable[..., tuple[int, Control]]:
     def run(action: Action, target: int = 0) -> tuple[int, Control]:
         control = Control.create(tmp_path / "control", root, action, target)
         environment = {**os.environ, shim.PRELOAD: str(library), shim.CONTROL_VARIABLE: str(control.path)}
-        ended = subprocess.run([sys.executable, "-c", WORK, root], env=environment, check=False, stderr=subprocess.PIPE, text=True)
+        ended = subprocess.run(
+            [sys.executable, "-c", WORK, root], env=environment, check=False, stderr=subprocess.PIPE, text=True
+        )
         return ended.returncode, control
 
     return run
@@ -94,7 +96,12 @@ def test_faults_hit_the_call(run: Callable[..., tuple[int, Control]], tmp_path: 
         return run(action, number)
 
     status, control = hit(Action.KILL)
-    assert (status, control.count, control.kind, (root / "sub" / "new").read_bytes()) == (-signal.SIGKILL, number, Kind.WRITE, b"")
+    assert (status, control.count, control.kind, (root / "sub" / "new").read_bytes()) == (
+        -signal.SIGKILL,
+        number,
+        Kind.WRITE,
+        b"",
+    )
     status, _ = hit(Action.TEAR)
     assert (status, (root / "sub" / "new").read_bytes()) == (-signal.SIGKILL, b"01234")
     for action in (Action.EIO, Action.ENOSPC):

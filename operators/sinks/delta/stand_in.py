@@ -13,8 +13,8 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
+from operators.extras.delta_log import LOG
 from operators.extras.tables import deltalake
-from operators.sinks.delta.appends import LOG
 from operators.sinks.tables.modes import Mode
 
 _FIRST = "00000000000000000000.json"
