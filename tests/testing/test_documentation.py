@@ -32,7 +32,7 @@ def test_examples_run(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_all_that_it_offers_is_explained() -> None:
-    assert len(EXAMPLES) == 6
+    assert len(EXAMPLES) == 7
     names = set(dagflow.testing.__all__) - {"Emitted"}
     assert {name for name in names if name not in TEXT} == set()
 

@@ -104,13 +104,13 @@ class Inlet:
         """Return the records that can be converted as a batch, None if none can. For the others `on_error` applies."""
         try:
             return to_batch(chunk, tp)
-        except TypeError:
+        except TypeError as error:
             doing = f"the conversion to batches before {self.port!r}"
             if len(chunk) == 1:
                 self._refuse_mistyped(chunk[0])
-                if schema_of(tp) is None:
-                    error = no_arrow_form(chunk[0], self.node, self.port, self.source, self.emitter)
-                self.node.bad_record(doing, error, chunk[0])
+                has_columns = schema_of(tp) is not None
+                problem = error if has_columns else no_arrow_form(chunk[0], self.node, self.port, self.source, self.emitter)
+                self.node.bad_record(doing, problem, chunk[0])
                 return None
             half = len(chunk) // 2
             parts = [part for part in (self._to_batch(chunk[:half], tp), self._to_batch(chunk[half:], tp)) if part is not None]

@@ -11,7 +11,8 @@ Read in this order:
 7. `commit`: from the reports of tasks to a decision, and everything that follows from it.
 8. `directories`, `datasets`, `sinks`: three parts of that. Files get their final names, ledgers entries, and tables rows.
 9. `marks`: the check that these and the run folder know the same newest window.
-10. `compatibility`: the check that an application can resume from a plan of an earlier launch.
-11. `rebalance`: the driver's half of `dagflow.runtime.rebalancing`.
-12. `errors`: the errors of the loop.
+10. `rejection`: a decided window that a sink refuses for ever, and leaving it out.
+11. `compatibility`: the check that an application can resume from a plan of an earlier launch.
+12. `rebalance`: the driver's half of `dagflow.runtime.rebalancing`.
+13. `errors`: the errors of the loop.
 """

@@ -276,7 +276,11 @@ def test_the_plan_of_a_window_keeps_watermarks_and_inputs() -> None:
 
 @attrs.define
 class BadState(Source):
-    seen = State[Any](factory=set)
+    seen = State[Any](None)
+
+    def emit_tuples(self) -> None:
+        super().emit_tuples()
+        self.seen = {1}
 
 
 def test_state_must_be_plain() -> None:
