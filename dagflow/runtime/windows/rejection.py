@@ -46,7 +46,7 @@ def rejection_of(
 
 def remedy(rejection: Rejection) -> str:
     """Return the help for a launch that cannot publish a decided window."""
-    lost = ", ".join(f"{rows:,} rows for {sink!r}" for sink, rows in rejection.rows.items())
+    lost = ", ".join(f"{rows:,} row{'s' * (rows != 1)} for {sink!r}" for sink, rows in rejection.rows.items())
     lines = [
         f"  help: window {rejection.window} is decided, and each launch tries to publish it. If nothing else helps, leave it",
         f"        out: launch with --reject-window {rejection.window}. That loses {lost}, and the report says so",

@@ -7,6 +7,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import pytest
 
 from dagflow import StagedWindow, launch
@@ -15,7 +16,7 @@ from dagflow.runtime.run_folder.verify import verify_run_folder
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.storage import open_store
 from dagflow.storage.records.errors import RecordDamaged
-from operators import CsvFormat, FileSplitterInput, JsonLinesWriter, ScanReader, SqlWriter
+from operators import CsvFormat, DeltaWriter, FileSplitterInput, JsonLinesWriter, ScanReader, SqlWriter
 
 
 def run(database: Path, statement: str) -> list[Any]:
@@ -92,3 +93,37 @@ def test_a_damaged_rejection_is_refused(populate_dag: Any, tmp_path: Path) -> No
         launch(populate_dag, settings, runner="local")
     (problem,) = verify_run_folder(str(tmp_path / "run")).problems
     assert isinstance(problem, RecordDamaged)
+
+
+class Refusing(DeltaWriter[Any]):
+    """A Delta table that refuses window 1 for ever."""
+
+    def publish(self, window: StagedWindow) -> None:
+        if window.number == 1 and window.staged:
+            raise RowsRefused(table="orders", database="", window=1, reason="the table says no")
+        super().publish(window)
+
+
+def test_launches_after_a_rejection_miss_nothing_in_the_table(tmp_path: Path) -> None:
+    """A Delta table knows nothing of a window without rows: its newest window is the one before."""
+
+    def populate_dag(dag: Any, conf: object) -> None:
+        files = dag.add_operator("files", FileSplitterInput(str(tmp_path / "in")))
+        reader = dag.add_operator("reader", ScanReader(CsvFormat()))
+        table = dag.add_operator("table", Refusing(str(tmp_path / "orders")))
+        dag.add_stream("blocks", files.blocks_metadata_output, reader.blocks_metadata_input)
+        dag.add_stream("rows", reader.batches, table.input)
+
+    def go(**more: Any) -> int:
+        return launch(populate_dag, {"run_folder": str(tmp_path / "run"), **more}, runner="local").report.windows
+
+    (tmp_path / "in").mkdir()
+    for number in range(2):
+        (tmp_path / "in" / f"{number}.csv").write_text(f"id\n{number}\n")
+        with pytest.raises(RowsRefused) if number == 1 else contextlib.nullcontext():
+            assert go() == 1
+    assert go(reject_window=1) == 0
+    assert go() == 0  # the table is compared, also if nothing is new
+    (tmp_path / "in" / "2.csv").write_text("id\n2\n")
+    assert (go(), go()) == (1, 0)
+    assert sorted(deltalake.DeltaTable(str(tmp_path / "orders")).to_pyarrow_table().column("id").to_pylist()) == [0, 2]
