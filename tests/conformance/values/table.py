@@ -29,8 +29,8 @@ class Value:
     """A value: an array of it alone, and what is special about it, by which sinks say what they refuse.
 
     `traits`: `years` (outside of 1 to 9999), `day` (a time of day outside of a day), `nan`, `infinite`, `nul` (in text), `fine`
-    (below microseconds), `seconds`, `milliseconds` (more than finer units can count), `unsigned` (beyond 63 bits), `end` (of
-    the year 9999), `long` (a duration that 64 bits of microseconds do not count).
+    (below microseconds), `seconds`, `milliseconds` (more than finer units can count), `unsigned` (beyond 63 bits), `long`
+    (a duration that 64 bits of microseconds do not count).
     """
 
     name: str
@@ -101,7 +101,7 @@ def _times() -> Iterator[Value]:
         if unit != "ns":
             yield Value(f"{kind}, year 1", _raw(FIRST * DAY * per_second, kind))
             yield Value(f"{kind}, year 9999", _raw(LAST * DAY * per_second, kind))
-            yield Value(f"{kind}, end of 9999", _raw((LAST + 1) * DAY * per_second - 1, kind), frozenset(["end"]))
+            yield Value(f"{kind}, end of 9999", _raw((LAST + 1) * DAY * per_second - 1, kind))
             beyond = {
                 "year 10000": (LAST + 1) * DAY,
                 "year 0": FIRST * DAY - 1,
