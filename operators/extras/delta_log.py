@@ -53,8 +53,12 @@ def mend_log(path: str, kept: int) -> None:
 
 
 def _is_empty(file: str) -> bool:
+    """Return whether a file has no bytes; on local disks, where a power cut may leave zeros, or only such."""
     try:
-        return not file_system(file).status(file).length
+        if local_path(file) is None:
+            return not file_system(file).status(file).length
+        with file_system(file).open(file) as stream:
+            return stream.read(1) in (b"", b"\0")
     except FileNotFoundError:
         return False  # tables forget old versions
 

@@ -56,6 +56,6 @@ class TableLogDamaged(RunError):
 
     def message(self) -> str:
         return (
-            f"{self.operator}: the log of {self.table} is damaged: {self.file} has no bytes, and rows of that version are missing\n"
+            f"{self.operator}: the log of {self.table} is damaged: {self.file} has no bytes or only zeros, and rows of that version are missing\n"
             "  help: restore the file from a copy of the table, and launch again: the run resumes"
         )

@@ -116,6 +116,7 @@ class DeltaLog:
             storage_options=delta_options(path, storage_options),
             commit_properties=properties,
         )
+        sync_local([join(path, LOG, f"{0:020d}.json")])  # later versions are nothing without it
 
     @property
     def table(self) -> Any:
@@ -250,9 +251,9 @@ class DeltaLog:
             table.cleanup_metadata()
 
     def secure(self, *, files: bool) -> None:
-        """Wait until the newest version survives a power cut; with `files`, those that `deltalake` has written, too.
+        """Wait until the newest versions survive a power cut; with `files`, those that `deltalake` has written, too.
 
-        Local disks only.
+        A window may have made several, so all since the last checkpoint are waited for. Local disks only.
         """
         if self.own is not None:
             return  # it was synced when it was written
@@ -264,7 +265,9 @@ class DeltaLog:
             with file_system(log).open(log) as stream:
                 actions = [json.loads(line) for line in stream.read().splitlines()]
             written = [join(self.path, unquote(action["add"]["path"])) for action in actions if "add" in action]
-        sync_local([*written, log])
+        first = max(0, self.version - _SHORT_INTERVAL)
+        entries = [join(self.path, LOG, f"{version:020d}.json") for version in range(first, self.version + 1)]
+        sync_local([*written, *entries])
         self._sync_checkpoint()
 
     def _sync_checkpoint(self) -> None:
