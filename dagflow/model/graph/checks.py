@@ -162,16 +162,17 @@ def states_saved(operator: Operator) -> Iterator[DagError]:
     for name, declared in state_fields(cls).items():
         if not isinstance(declared, State):
             continue
-        where = line_of_name(next(each for each in cls.__mro__ if name in vars(each)), name)
+        wrongs: list[tuple[str, str]] = []
         if isinstance(declared, MapState):
             key = type_arguments(declared)[0]
             kind = get_origin(key) or key
             if isinstance(kind, type) and kind not in (str, int, UnionType):
-                reason = f"the keys of MapState {name!r} are {type_name(key)} ({where})"
-                yield ClassWrong(cls.__qualname__, reason, help="keys are str or int: make text of them")
+                wrongs.append((f"the keys of MapState {name!r} are {type_name(key)}", "keys are str or int: make text of them"))
         if (wrong := _never_saved(declared)) is not None:
-            reason = f"{type(declared).__name__} {name!r} keeps {wrong}, which cannot be saved ({where})"
-            yield ClassWrong(cls.__qualname__, reason, help=_PLAIN)
+            wrongs.append((f"{type(declared).__name__} {name!r} keeps {wrong}, which cannot be saved", _PLAIN))
+        for reason, remedy in wrongs:
+            where = line_of_name(next(each for each in cls.__mro__ if name in vars(each)), name)  # only now: it parses the module
+            yield ClassWrong(cls.__qualname__, f"{reason} ({where})", help=remedy)
 
 
 _PLAIN = (
