@@ -370,7 +370,7 @@ class Application:
 
     @property
     def sockets(self) -> bool:
-        """Whether the messages to its server are calls too."""
+        """True if the messages to its server are calls too."""
         return any(output.sink in ("PostgresWriter", "KafkaWriter", "NatsWriter") for output in self.outputs)
 
     def populate(self, place: Place) -> Callable[[DAG, Any], None]:

@@ -277,7 +277,11 @@ class TestObjects:
 
 def test_what_is_no_plain_data_is_refused_by_name(tmp_path: Path) -> None:
     class Sets(Total):
-        numbers = State[set[int]](factory=set, merge=lambda parts: set().union(*parts))
+        numbers = State[Any](None, merge=lambda parts: parts[0])
+
+        def end_window(self) -> None:
+            super().end_window()
+            self.numbers = {1}
 
     with pytest.raises(StateNotPlain, match="State 'numbers' of operator 'positive' holds a set"):
         run(tmp_path, [[1]], (1,), Sets)

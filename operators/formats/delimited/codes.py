@@ -54,7 +54,7 @@ def _has_plus(data: bytes, is_edge: NDArray[np.bool_]) -> bool:
 
 
 def numbers_of(cells: pa.Array, kind: pa.DataType) -> pa.Array | None:
-    """Return a column of text as numbers, at once; None if a cell may be a code, or is no plain number.
+    """Return a column of text as numbers, at once; None if a cell may be a code, or is not a plain number.
 
     >>> numbers_of(pa.array(["5", None, "-12"]), pa.int64()).to_pylist(), numbers_of(pa.array(["5", "007"]), pa.int64())
     ([5, None, -12], None)

@@ -183,7 +183,7 @@ def test_a_launch_with_another_combiner_goes_on(source: Path, tmp_path: Path) ->
     def populate_dag(dag: DAG, conf: Any) -> None:
         files = dag.add_module("files", FileInput(str(source)))
         words = dag.add_operator("words", FlatMap(words_of))
-        count = dag.add_operator("count", Count(by="value"))
+        count = dag.add_operator("count", Count(by="value", scope="window"))
         text = dag.add_operator("text", Map(lambda kv: f"{kv.key} {kv.value}"))
         writer = dag.add_operator("writer", RecordWriter[str](str(out)))
         dag.add_stream("lines", files.messages, words.input)

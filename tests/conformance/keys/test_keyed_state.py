@@ -188,6 +188,8 @@ def test_keys_of_one_name_in_a_tuple(source: Path, tmp_path: Path, operator: Any
 class OnceFailing(Operator):
     """Behind the operators that keep something; fails in one window, the first time that it runs there."""
 
+    scope = "rows"
+
     mark: str
     input = InputPort[KeyValue[str, int]]()
     output = OutputPort[KeyValue[str, int]]()

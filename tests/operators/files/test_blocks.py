@@ -35,7 +35,9 @@ def test_state_holds_every_field():
     rest.take(2)
     plain = attrs.asdict(FileBlocks("", 0, None, 1, 0))
     assert rest.as_state() == {k: v for k, v in attrs.asdict(rest).items() if k in rest.as_state() or v != plain[k]}
-    whole = attrs.evolve(rest, version="v", begin=2, record_end="\n", record_quote='"', folder_columns="k: int8")
+    whole = attrs.evolve(
+        rest, version="v", begin=2, record_end="\n", record_quote='"', folder_columns="k: int8", empty_is_null=True
+    )
     assert whole.as_state() == attrs.asdict(whole)
     assert FileBlocks(**rest.as_state()) == rest
 

@@ -165,6 +165,9 @@ class Checkpoint:
 
     configuration = {"delta.enableExpiredLogCleanup": "false"}
 
+    def version(self) -> int:
+        return 0
+
     def create_checkpoint(self) -> None:
         """Do nothing."""
 

@@ -308,7 +308,7 @@ def test_a_value_that_is_too_long_for_a_folder() -> None:
 
 
 def test_rows_that_arrow_cannot_write_end_the_run_whatever_on_error_says(tmp_path: Path) -> None:
-    batch = pa.record_batch({"n": [1, 2], "at": pa.array([1, 2**62], pa.timestamp("s"))})
+    batch = pa.record_batch({"n": [1, 2], "at": pa.array([[1], [2**62]], pa.list_(pa.timestamp("s")))})
     writer = ParquetWriter[Any](str(tmp_path), on_error="skip")
     with OperatorTask(writer) as task:
         task.give("input", batch, "batch")
@@ -316,7 +316,7 @@ def test_rows_that_arrow_cannot_write_end_the_run_whatever_on_error_says(tmp_pat
             writer.end_window()
         writer._files._parts.clear()
     assert str(caught.value).startswith(
-        "ParquetWriter: rows of part-000000-0000.parquet (n: int64, at: timestamp[s]) cannot be written: "
+        "ParquetWriter: rows of part-000000-0000.parquet (n: int64, at: list<item: timestamp[s]>) cannot be written: "
     )
     assert caught.value.is_fatal
 

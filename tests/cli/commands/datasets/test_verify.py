@@ -339,7 +339,7 @@ class TestRunFolder:
         answer = dagflow("verify", "out")
         assert f"  records  6 records of the run folder {launched}/_dagflow: seals and links\n" in answer.out
         told = json.loads(dagflow("verify", "out", "--json").out)
-        assert told["run_folder"] == {"path": f"{launched}/_dagflow", "records": 6, "undecided": []}
+        assert told["run_folder"] == {"path": f"{launched}/_dagflow", "records": 6, "undecided": [], "rejected": []}
 
     def test_a_window_that_is_not_committed_is_named(self, dagflow: Dagflow, write: Callable[..., None]) -> None:
         write("app.py", NUMBERS)
