@@ -246,7 +246,7 @@ class DeltaLog:
         """Write a checkpoint, and remove what the log need not keep, as `deltalake` does behind its own commits."""
         table = deltalake("DeltaWriter").DeltaTable(self.path, storage_options=delta_options(self.path, self.storage_options))
         table.create_checkpoint()
-        self._sync_checkpoint()
+        self._sync_checkpoint(table.version())
         if table.metadata().configuration.get("delta.enableExpiredLogCleanup", "true").lower() != "false":
             table.cleanup_metadata()
 
@@ -268,11 +268,11 @@ class DeltaLog:
         first = max(0, self.version - _SHORT_INTERVAL)
         entries = [join(self.path, LOG, f"{version:020d}.json") for version in range(first, self.version + 1)]
         sync_local([*written, *entries])
-        self._sync_checkpoint()
+        self._sync_checkpoint(self.version)
 
-    def _sync_checkpoint(self) -> None:
-        """Let a checkpoint of this version survive a power cut: the table cannot be opened by one without bytes."""
-        checkpoint = join(self.path, LOG, f"{self.version:020d}.checkpoint.parquet")
+    def _sync_checkpoint(self, version: int) -> None:
+        """Let a checkpoint of a version survive a power cut: the table cannot be opened by one without bytes."""
+        checkpoint = join(self.path, LOG, f"{version:020d}.checkpoint.parquet")
         if local_path(checkpoint) is not None and file_system(checkpoint).exists(checkpoint):
             sync_local([checkpoint, join(self.path, LOG, HINT)])
 
