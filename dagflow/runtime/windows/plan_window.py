@@ -81,6 +81,7 @@ class Driver:
         self._ports = {str(port): port for port in plan.work_ports()}
         self._watermarks = dict(last.watermarks) if last is not None else {}
         self._agreed = dict(last.agreed) if last is not None else {}
+        self._send: Callable[[Event], None] | None = None
         self.exhausted = False
         self.known = Backlog()  # what input operators know of and have not emitted
 
@@ -93,6 +94,7 @@ class Driver:
 
     def tell(self, send: Callable[[Event], None]) -> None:
         """Send the warnings so far, and from now on those of operators (`context.warn`)."""
+        self._send = send
         for text in self.warnings:
             send(Warned(text=text))
         for node in self._flow.nodes.values():
@@ -255,6 +257,8 @@ class Driver:
     def _agree(self, head: str, window: int, items: list[Any]) -> None:
         """Ask the operator that gets work items what its tasks are to know."""
         context = OperatorContext(name=head, window=window, clock=self._clock)
+        if self._send is not None:
+            context.services.on_warn = partial(_warn, self._send, head)
         try:
             agreed = self.plan.dag.nodes[head].operator.agree(items, self._agreed.get(head), context)
         except Exception as error:  # user code may raise anything

@@ -101,10 +101,18 @@ def to_columns(source: Any) -> dict[str, Column]:
 def _of_class(kind: Any) -> list[tuple[str, Column]] | None:
     """Return the columns of the records of a class with fields; a field that may not be None is a column without nulls."""
     from dagflow.model.types.columns import fields_of_type
-    from dagflow.model.types.forms import columns_of
+    from dagflow.model.types.comparison import type_name
+    from dagflow.model.types.forms import arrow_type, columns_of
 
     fields = columns_of(kind) if isinstance(kind, type) or get_origin(kind) is not None else None
     if fields is None:
+        for name, of_field in fields_of_type(kind).items() if attrs.has(get_origin(kind) or kind) else ():
+            if arrow_type(of_field) is None:
+                raise ValueError(
+                    f"field {name!r} of class {type_name(kind)} is a {type_name(of_field)}, which no column has (a decimal.Decimal "
+                    "does not say its digits): make it a float, int or str, or read rows without a class, by a schema: "
+                    f'"{name}: decimal128(12, 2), …"'
+                )
         return None
     types = fields_of_type(kind)
     return [(f.name, Column(f.type, nullable=type(None) in get_args(types[f.name]))) for f in fields]

@@ -5,6 +5,7 @@ import datetime
 import gzip
 import io
 import re
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dagflow import DAG
 from dagflow.errors import BadRowFound, ColumnExtra, ColumnNoSuchPart, ColumnUnknown, RowTooLarge
 from dagflow.scan import BatchLimits, Column, ScanSettings, TableSchema, agree
-from dagflow.testing import run_operator, scan_table
+from dagflow.testing import Collector, run_dag, run_operator, scan_table
 from dagflow.testing.files import blocks_of
-from operators import CsvFormat, JsonLinesFormat, ScanReader
+from operators import CsvFormat, FileSplitterInput, JsonLinesFormat, ScanReader
 from operators.contexts.errors import FileShortened
 from operators.formats.delimited.dialect import Dialect
 from operators.formats.delimited.errors import HeaderBad, NotDelimited, QuoteLeftOpen
@@ -460,6 +462,30 @@ def test_a_header_in_another_case_is_warned_of(tmp_path: Path) -> None:
         f"{paths[0]}: the column 'id' differs from 'ID' of the schema",
         f"{paths[1]}: the column 'Id' differs from 'ID' of the schema",
     ]
+
+
+def test_a_launch_warns_of_a_header_in_another_case(tmp_path: Path) -> None:
+    for name, header in (("a", "PLZ;Ort"), ("b", "plz;Ort")):
+        (tmp_path / f"{name}.csv").write_text(f"{header}\n01067;Dresden\n")
+
+    def populate_dag(dag: DAG, conf: object) -> None:
+        files = dag.add_operator("files", FileSplitterInput(str(tmp_path)))
+        reader = dag.add_operator("reader", ScanReader[Any](CsvFormat(delimiter=";")))
+        dag.add_stream("blocks", files.blocks_metadata_output, reader.blocks_metadata_input)
+        dag.add_stream("rows", reader.batches, dag.add_operator("seen", Collector[Any]()).input)
+
+    (warning,) = run_dag(populate_dag).warnings
+    assert warning.startswith(f"operator 'reader': {tmp_path}/b.csv: the column 'plz' differs from 'PLZ' of {tmp_path}/a.csv")
+
+
+@attrs.frozen
+class Priced:
+    price: Decimal
+
+
+def test_a_class_with_a_field_that_no_column_has_is_refused_by_its_field() -> None:
+    with pytest.raises(ValueError, match=r"field 'price' of class Priced is a Decimal, which no column has"):
+        ScanReader[Priced](CsvFormat()).check()
 
 
 def test_a_file_may_have_both_spellings(tmp_path: Path) -> None:
