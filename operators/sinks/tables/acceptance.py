@@ -1,4 +1,4 @@
-"""Rows that a table would refuse for ever, found in tasks: before their window is decided, when leaving them out still helps.
+"""Rows that a table would refuse for ever. Tasks find them before their window is decided, while they can still be skipped.
 
 A table of files and a table of a database refuse in much the same way: by the names of columns, nulls, keys, and values beyond a
 type. Each sink says what its table is (`TableLimits`); the rules stand here once.
@@ -28,8 +28,10 @@ def check_names(names: Sequence[str], operator: str, target: str, folded: Callab
     """
     known: dict[str, str] = {}
     for name in names:
-        if (before := known.setdefault(folded(name), name)) != name or names.count(name) > 1:
-            raise ColumnNamesClash(operator=operator, columns=(before, name), target=target)
+        key = folded(name)
+        if key in known:
+            raise ColumnNamesClash(operator=operator, columns=(known[key], name), target=target)
+        known[key] = name
 
 
 def check_keys(schema: pa.Schema, keys: Sequence[str], operator: str, target: str, *, floats: bool = True) -> None:
