@@ -109,7 +109,7 @@ def _of_class(kind: Any) -> list[tuple[str, Column]] | None:
         for name, of_field in fields_of_type(kind).items() if attrs.has(get_origin(kind) or kind) else ():
             if arrow_type(of_field) is None:
                 raise ValueError(
-                    f"field {name!r} of class {type_name(kind)} is a {type_name(of_field)}, which no column has (a decimal.Decimal "
+                    f"field {name!r} of class {type_name(kind)} is a {type_name(of_field)}, which no column has (a Decimal "
                     "does not say its digits): make it a float, int or str, or read rows without a class, by a schema: "
                     f'"{name}: decimal128(12, 2), …"'
                 )
