@@ -213,7 +213,7 @@ class LocalStore:
                 for entry in entries:
                     if entry.name[0] == ".":
                         continue
-                    if not entry.is_dir():
+                    if not _is_folder(entry):
                         yield start + entry.name
                     elif entry.is_symlink():  # it may lead round in circles; what it leads to is listed elsewhere
                         inside(self.folder, start + entry.name)
@@ -300,3 +300,10 @@ def _rename_no_replace(source: str, target: str) -> None:
     if failed:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), source, None, target)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself: it stands for a record, which cannot be read
+        return False

@@ -143,7 +143,7 @@ def populate(dag, lines, seen):
     for make, tp in ((columns, Columns), (objects, Objects)):
         made = dag.add_operator(make.__name__, Map(make))
         last = dag.add_operator(f"last {make.__name__}", Last[tp]())
-        count = dag.add_operator(f"count {make.__name__}", Count(by="text"))
+        count = dag.add_operator(f"count {make.__name__}", Count(by="text", scope="window"))
         dag.add_stream(f"text {make.__name__}", made.output, last.input, count.input)
         dag.add_stream(f"last {make.__name__}", last.output, dag.add_operator(f"seen {make.__name__}", seen.pop(0)).input)
         dag.add_stream(f"count {make.__name__}", count.output, dag.add_operator(f"counted {make.__name__}", seen.pop(0)).input)

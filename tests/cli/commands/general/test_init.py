@@ -128,5 +128,5 @@ def test_the_printed_commands_work_in_another_folder_and_on_spark(tmp_path: Path
     commands = shell(f"dagflow init my_app --template {template}", tmp_path).partition("Next:\n")[2]
     on_spark = "dagflow launch . --conf settings.toml -D output=spark_out"
     printed = shell(f"{commands}\n{on_spark}", Path("/"))
-    assert "2 passed" in printed
+    assert "3 passed" in printed
     assert printed.count("my_app: done") == 2

@@ -115,7 +115,7 @@ class MemoryWriter(LogWriter[Any]):
     settle: float = attrs.field(default=0.0, kw_only=True)
 
     def log(self) -> Any:
-        return LOGS[self.name]
+        return LOGS.setdefault(self.name, MemoryLog())
 
     def parts(self) -> dict[str, Any]:
         return {"key": self.key, "partition": self.partition, "time": self.time}
