@@ -61,7 +61,7 @@ _KNOWN = re.compile(
     r"|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
 )
 # without one of these, a text has no secret: most have none
-_HINT = re.compile(r"[=:]|A[KSRI][IOD]A|AIza|gh[a-z]+_|glpat|xox|sk-|dapi|eyJ|bearer", re.IGNORECASE)
+_HINT = re.compile(r"[=:]|A[KSRI][IOD]A|AIza|gh[a-z]_|github_pat|glpat|xox|sk-|dapi|eyJ|bearer", re.IGNORECASE)
 # C0, C1, line and paragraph separators, and what turns the direction of writing
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _CONTROL_IN_LINES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")

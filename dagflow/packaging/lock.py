@@ -54,7 +54,7 @@ def install(path: Path, folder: Path) -> list[Library]:
             lines.write_text(requirements, encoding="utf-8")
             target.mkdir()
             if requirements:
-                _run([*_installer(path), "install", "--no-deps", "--target", str(target), "-r", str(lines)], f"installing {path}")
+                _run([*_installer(path), "--no-deps", "--target", str(target), "-r", str(lines)], f"installing {path}")
             try:
                 target.rename(place)
             except OSError:  # another process has been faster
@@ -126,13 +126,13 @@ def _exported(path: Path) -> str:
 
 def _installer(path: Path) -> list[str]:
     if uv := shutil.which("uv"):
-        return [uv, "pip", "--python", sys.executable]
+        return [uv, "pip", "install", "--python", sys.executable]
     answer = subprocess.run(
         [sys.executable, "-m", "pip", "--version"], capture_output=True, check=False, stdin=subprocess.DEVNULL
     )
     if answer.returncode:
         raise InstallerMissing(path=str(path), python=sys.executable)
-    return [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input"]
+    return [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
 
 
 def _run(command: list[str], doing: str) -> str:

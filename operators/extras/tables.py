@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import sys
 import time
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
@@ -111,9 +110,8 @@ def _loaded(properties: tuple[tuple[str, str], ...], usual: tuple[tuple[str, str
             catalog = catalogs.load_catalog(name, **given)
             catalog.properties = {**dict(usual), **catalog.properties}  # those of `pyiceberg`'s own settings count
             limit_waits(catalog)
-            in_database = sys.modules.get("pyiceberg.catalog.sql")
-            if in_database and isinstance(catalog, in_database.SqlCatalog):
-                weakref.finalize(catalog, catalog.engine.dispose)  # tables of it may outlive its place in the cache
+            if engine := getattr(catalog, "engine", None):  # of a catalog in a database
+                weakref.finalize(catalog, engine.dispose)  # tables of it may outlive its place in the cache
             return catalog
         except Exception as error:
             # The first who load a catalog in a database create its tables, and several tasks may do so at once.

@@ -207,8 +207,8 @@ def test_ctrl_c_while_modules_are_imported_shows_no_traceback(
 ) -> None:
     write("sitecustomize.py", INTERRUPTS_AN_IMPORT)
     given = [*command, "plan", LINE_FILTER, "-D", f"input={tmp_path}", "-D", "output=out"]
-    surroundings = {**os.environ, "PYTHONPATH": str(tmp_path), "AFTER": str(after)}
-    ended = subprocess.run(given, env=surroundings, capture_output=True, text=True, timeout=30, check=False)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "AFTER": str(after)}
+    ended = subprocess.run(given, env=environment, capture_output=True, text=True, timeout=30, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
 

@@ -18,7 +18,7 @@ from dagflow.model.operator.base import Operator, limits_of
 from dagflow.model.operator.context import Clock
 from dagflow.planning.errors import ScopeNotWritten
 from dagflow.planning.plan import Plan
-from dagflow.planning.scopes import refuse_parts
+from dagflow.planning.scopes import covering_launches, refuse_parts
 from dagflow.runtime.events import (
     EventStream,
     TaskRetried,
@@ -272,8 +272,8 @@ class WindowLoop:
                 if self._enough() or (driver.exhausted and not self._settings.continuous):
                     break
                 fresh = driver.plan_window(next_window, seconds_open(self._settings), self._attend)
-                if fresh is not None and next_window > 0 and not self._settings.continuous and any(fresh.items.values()):
-                    refuse_parts(self._plan.written, ScopeNotWritten.LAUNCHED)
+                if fresh is not None and next_window > 0 and not self._settings.continuous:
+                    self._refuse_part(fresh)
                 self._live.known = driver.known
                 self.retries.check_stop()
                 if fresh is not None:
@@ -289,6 +289,13 @@ class WindowLoop:
                 next_window += 1
             elif self._enough() or (driver.exhausted and not self._settings.continuous):
                 return
+
+    def _refuse_part(self, fresh: WindowPlan) -> None:
+        """Raise ScopeNotWritten if operators mean all input, and this window has more of it: in tasks, or on the driver."""
+        figures = fresh.driver.operators
+        names = [node.name for node in covering_launches(self._plan.written) if node.name in figures]
+        if any(fresh.items.values()) or any(figures[name].records_in for name in names):
+            refuse_parts(self._plan.written, ScopeNotWritten.LAUNCHED)
 
     def _begin_end(self, driver: Driver, window: int) -> bool:
         """Begin the window behind the last one of a bounded run, where operators follow event time. Return whether it did."""

@@ -54,8 +54,8 @@ class GuardedSink:
         self._call(self.sink.sweep, window)
 
     def _call(self, method: Callable[[StagedWindow], Any], window: StagedWindow) -> Any:
+        number = window.number if window.number >= 0 else None
         try:
-            number = window.number if window.number >= 0 else None
             with within(operator=self.name, window=number):
                 return method(window)
         except Exception as error:

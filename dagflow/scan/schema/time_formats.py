@@ -181,8 +181,10 @@ def _parts(written: str) -> list[tuple[str, bool]]:
             parts.append((literal, False))
         elif directive in _SHORT:
             parts += _parts(_SHORT[directive])
+        elif directive == "%":
+            parts.append(("%", False))
         else:
-            parts.append(("%", False) if directive == "%" else (_SAME.get(directive, directive), True))
+            parts.append((str(_SAME.get(directive, directive)), True))
     return parts
 
 

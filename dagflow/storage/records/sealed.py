@@ -83,11 +83,10 @@ def unseal(stored: bytes, name: str, place: str) -> SealedRecord:
     try:
         fields = parse(head)
         form, record, builds_on = fields["format"], fields["record"], fields.get("builds_on", {})
-        is_head = isinstance(builds_on, dict) and all(map(_is_text, builds_on.values()))
-    except (ValueError, KeyError, TypeError, AttributeError):
-        is_head = False
-    if not is_head:  # it is sealed, and nothing that dagflow has sealed
-        raise RecordDamaged(place, name, "its first line is not the head of a record")
+        if not (isinstance(builds_on, dict) and all(map(_is_text, builds_on.values()))):
+            raise TypeError("builds_on")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:  # it is sealed, and nothing that dagflow has sealed
+        raise RecordDamaged(place, name, "its first line is not the head of a record") from error
     if form != FORMAT:
         raise _other_version(place, form)
     if record != name:

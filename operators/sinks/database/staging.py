@@ -83,7 +83,7 @@ class Staging:
         self._context = context
         self._table = table
         self._keys = keys
-        self._mode = mode
+        self._mode: Mode = mode
         self._limits: TableLimits | None = None
         self._evolves = evolves
         self._buffer_bytes = buffer_bytes

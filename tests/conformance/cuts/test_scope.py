@@ -178,6 +178,26 @@ def test_operators_with_a_windows_state_get_all_input(source: Any, largest: Any,
     assert seen.records == expected
 
 
+def test_a_second_launch_is_refused_on_the_driver_too(tmp_path: Path) -> None:
+    seen = Collector[int]()
+
+    def launched(windows: list[list[int]]) -> None:
+        def populate_dag(dag: DAG, conf: object) -> None:
+            numbers = dag.add_operator("numbers", InWindows[int](windows))
+            most = dag.add_operator("most", Largest())
+            dag.add_operator("seen", seen)
+            dag.add_stream("n", numbers.output, most.input)
+            dag.add_stream("m", most.output, seen.input)
+
+        run_dag(populate_dag, run_folder=str(tmp_path))
+
+    launched([[1], [2]])
+    launched([[1], [2]])  # nothing new
+    with pytest.raises(ScopeNotWritten):
+        launched([[1], [2], [5]])
+    assert seen.records == [2]
+
+
 def test_a_launch_that_was_stopped_while_it_planned_has_planned_nothing(home: Home) -> None:
     class Interrupts(InWindows[int]):
         def emit_tuples(self) -> None:
