@@ -151,7 +151,8 @@ def loaded_schema(managed: ManagedReader[Any], negotiator: SchemaNegotiator) -> 
     table_schema = negotiator.table_schema
     if table_schema is None or loaded is None:
         return table_schema if loaded is None else loaded
-    return pa.schema([*table_schema, *(f for f in loaded if f.name not in table_schema.names)])
+    known = frozenset(table_schema.names)
+    return pa.schema([*table_schema, *(field for field in loaded if field.name not in known)])
 
 
 def extend_schema(before: AgreedSchema, new: AgreedSchema, drift: Drift) -> AgreedSchema:

@@ -215,13 +215,14 @@ class BlockScan(ABC):
     def _compare(self, schema: pa.Schema, is_complete: bool, path: str) -> None:
         """Compare the columns of a file with the known ones. Raises ColumnMissing, ColumnExtra."""
         drift, shape = self.settings.drift, self._output.shape
-        lacking = {root.casefold() for root in shape.roots if root not in schema.names}
-        if not lacking.isdisjoint(name.casefold() for name in schema.names if name not in shape.roots):
+        names = schema.names  # made anew each time it is asked for
+        lacking = {root.casefold() for root in set(shape.roots).difference(names)}
+        if lacking and not lacking.isdisjoint(name.casefold() for name in set(names).difference(shape.roots)):
             self.context.count("columns_in_another_case")
         if is_complete and drift.missing == "error":
-            self._refuse_missing(schema.names, path)
+            self._refuse_missing(names, path)
         if shape.is_open and drift.extra == "error":
-            extra = tuple(name for name in schema.names if name not in shape.known)
+            extra = tuple(name for name in names if name not in shape.known)
             if extra:
                 raise ColumnExtra(path=path, extra=extra, known=tuple(shape.known))
 
