@@ -25,11 +25,11 @@ COST = 0.00025
 SHARE, FREE = 0.02, 0.01
 """Of the time of a task, so much of that at most, or so many seconds: where very many blocks are short, and their records quick,
 not each has first records."""
-COLUMNS_A_ROW, COLUMNS_A_FIRST_ROW = 4, 16
-"""A batch costs time for each column, however few rows it has. So where there are many columns, so many for each row, the rows
-claimed at once may be as many as make that cost small, if the claims before show it (`_worth`), and the first ones a few more."""
-WORTH, GROWTH = 10, 8
-"""Times its own cost that a claim should take, and times as many rows that it may have as those before."""
+COLUMN_TARGET = 0.0004
+"""Seconds of work that are claimed at once at least for each column of a batch: a batch costs 35 µs for each, however few rows it
+has. So where there are very many columns, that stays a tenth; four tenths beside others that keep the processor busy."""
+COLUMNS_A_FIRST_ROW = 16
+"""Columns for each of the rows that are claimed at the start of a block, if those are more than `FIRST`."""
 AS_QUICK, QUICK = 2.0, 0.0005
 """First records of a block that take at most so many seconds, and in batches at most so many times the shortest such time, say
 nothing of its pace, which is taken to be that of the block before."""
@@ -80,8 +80,6 @@ class Claiming:
     _worked: float = 0.0
     _waiting: int = 0
     _waits: bool = False
-    _last: tuple[int, float] = (0, 0.0)  # rows and seconds of the claim before
-    _worth_rows: float = 0.0
 
     def begin(self) -> None:
         """Begin a block. Nothing is claimed before it has a tracker."""
@@ -118,7 +116,7 @@ class Claiming:
         while at < total:
             limit = max(self._limit, self.columns // COLUMNS_A_FIRST_ROW) if self._is_first else self._limit
             count = min(max(1, limit * total // len(piece)), total - at)  # there may be many records to a split point
-            if (total - at - count) * 2 < min(count, self.columns // COLUMNS_A_ROW):
+            if self.columns * COLUMN_TARGET > TARGET and (total - at - count) * 2 < count:
                 count = total - at  # a few rows more cost next to nothing
             granted = self.tracker.try_return_batch_at(points[at : at + count])
             part = piece.between(at, at + granted)
@@ -147,29 +145,14 @@ class Claiming:
     def _took(self, records: int, seconds: float) -> None:
         self._worked += seconds
         most = MOST_ROWS if self.in_batches else MOST
-        self._limit = max(1, int(min(most, records * TARGET / seconds))) if seconds > 0 else most
-        if self.in_batches and self._limit < (wide := self.columns // COLUMNS_A_ROW):
-            self._limit = max(self._limit, int(min(wide, self._worth(records, seconds))))
-        self._last = records, seconds
+        target = max(TARGET, COLUMN_TARGET * self.columns) if self.in_batches else TARGET
+        self._limit = max(1, int(min(most, records * target / seconds))) if seconds > 0 else most
         if self._is_first and records == FIRST:
             if seconds <= min(QUICK, AS_QUICK * self._quickest if self.in_batches else QUICK):
                 self._limit = max(self._limit, self._before)
             self._quickest = min(self._quickest, seconds)
             self._firsts += 1
         self._is_first = False
-
-    def _worth(self, records: int, seconds: float) -> float:
-        """Return how many rows make the cost of a claim small: the seconds that the rows do not make, by the claim before."""
-        before, then = self._last
-        if not before:
-            self._worth_rows = records / 4  # enough of a difference to learn from
-        elif before != records:
-            each = max(0.0, (seconds - then) / (records - before))
-            fixed = min(seconds, then, max(0.0, seconds - each * records))
-            each = (seconds - fixed) / records
-            most = GROWTH * max(records, before)
-            self._worth_rows = min(most, WORTH * fixed / each) if each > 0 else most
-        return self._worth_rows
 
     def passed_on(self, records: int, seconds: float) -> None:
         """Take note of records that were emitted together, and of the seconds that they took."""
