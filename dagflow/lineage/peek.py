@@ -62,12 +62,14 @@ class PeekedRecord:
         record: as it came; of a batch, a row as a record of the port's type, or as a dictionary where that is not known.
         window: the number of its window in the sample.
         path, position: the place in its source of the record that led to it, where that is known.
+        is_retracted: it is taken back.
     """
 
     record: Any
     window: int = 0
     path: str | None = None
     position: Any = None
+    is_retracted: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -347,13 +349,15 @@ class _Sampling:
                     node.flush()
             raise
 
-    def steps(self, chunk: list[Any] | pa.RecordBatch) -> Iterator[Step]:
+    def steps(self, chunk: list[Any] | pa.RecordBatch, retracts: bool) -> Iterator[Step]:
         """Take the records of the port. See `StreamEnd.steps`."""
         room = self._n - len(self.records)
         rows = chunk[:room] if isinstance(chunk, list) else shown_records(chunk.slice(0, room), self._type)
         path, position = (None, None) if self._head is None else self._head.place
         for row in rows:
-            self.records.append(PeekedRecord(record=row, window=self._window, path=path, position=position))
+            self.records.append(
+                PeekedRecord(record=row, window=self._window, path=path, position=position, is_retracted=retracts)
+            )
         if len(self.records) >= self._n:
             raise _Enough
         return iter(())

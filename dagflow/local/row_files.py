@@ -12,7 +12,7 @@ from typing import BinaryIO, NamedTuple
 from dagflow.local.spool import TransformRunner
 from dagflow.runtime.exchange.channels import TaskChannels
 from dagflow.runtime.exchange.dataframes import transformed_rows
-from dagflow.runtime.exchange.rows import Row, batch_of
+from dagflow.runtime.exchange.rows import Row, batch_of, tag_of
 from dagflow.runtime.stage.program import DataFrameTransform
 
 
@@ -56,7 +56,7 @@ class RowWriter:
         start = self._file.tell()
         self._file.write(row.blob)
         size = self._file.tell() - start
-        self.rows.append(StoredRow(self._levels[row.tag >> 1], row.dst, row.tag, row.src, row.seq, self._path, start, size))
+        self.rows.append(StoredRow(self._levels[row.exchange], row.dst, row.tag, row.src, row.seq, self._path, start, size))
 
 
 def read_rows(stored: Iterable[StoredRow]) -> Iterator[Row]:
@@ -108,7 +108,7 @@ class RowFiles:
 
     def through(self, transform: DataFrameTransform, here: TransformRunner) -> None:
         """Put the rows that a transform makes in the place of those for its operator."""
-        tag = 2 * transform.tag
+        tag = tag_of(transform.tag)
         arrived: list[list[StoredRow]] = []
         for place in range(transform.first, transform.first + transform.partitions):
             rows = self.rows_for(transform.level, place)

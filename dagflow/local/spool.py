@@ -11,7 +11,7 @@ import attrs
 
 from dagflow.runtime.exchange.channels import TaskChannels
 from dagflow.runtime.exchange.dataframes import transformed_rows
-from dagflow.runtime.exchange.rows import Row, batch_of
+from dagflow.runtime.exchange.rows import Row, batch_of, tag_of
 from dagflow.runtime.stage.program import DataFrameTransform, TaskSpec
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Spool:
 
     def through(self, transform: DataFrameTransform, here: TransformRunner) -> None:
         """Lets a transform have the rows for its operator, and keeps what it makes in their place."""
-        tag = 2 * transform.tag
+        tag = tag_of(transform.tag)
         places = [(transform.level, transform.first + number) for number in range(transform.partitions)]
         rows = [row for place in places for row in self._found(place, lambda entry: entry[2] == tag)]
         for row in transformed_rows(here.made(transform, (batch_of(row.blob) for row in rows)), transform, 0):
@@ -70,7 +70,7 @@ class Spool:
 
     def channels(self, spec: TaskSpec, levels: Mapping[int, int]) -> TaskChannels:
         """The channels of a task whose exchanges are all in this process. `levels`: by tag, where exchanges lead to."""
-        return TaskChannels(self.rows(spec.layout.level, spec.layout.place), lambda row: self.put(levels[row.tag >> 1], row))
+        return TaskChannels(self.rows(spec.layout.level, spec.layout.place), lambda row: self.put(levels[row.exchange], row))
 
     def rows(self, level: int, place: int) -> Iterator[Row]:
         """The rows for a task."""

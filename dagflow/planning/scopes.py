@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from dagflow.model.graph.changes import is_function_of_rows
 from dagflow.model.graph.checks import CheckedDag
 from dagflow.model.graph.dag import OperatorNode, PortName
-from dagflow.model.operator.base import Operator
-from dagflow.model.operator.dataframes import DataFrameOperator
 from dagflow.model.operator.ports import output_ports
 from dagflow.model.operator.protocols import EmitsItems
 from dagflow.model.operator.state import WindowState, state_fields
@@ -21,16 +20,13 @@ def covered(dag: CheckedDag, node: OperatorNode) -> str | None:
     for them.
     """
     operator = node.operator
-    if operator.scope == "rows" or isinstance(operator, EmitsItems) or not _emits(dag, node):
+    if isinstance(operator, EmitsItems) or is_function_of_rows(operator) or not _emits(dag, node):
         return None
     if operator.scope == "window":
         return WINDOW
     fields = state_fields(type(operator))
-    if any(operator.keeps_state(name) for name, kept in fields.items() if not isinstance(kept, WindowState)):
-        return ALL
-    collects = any(isinstance(kept, WindowState) for kept in fields.values())
-    ends = type(operator).end_window is not Operator.end_window
-    return LAUNCH if operator.scope == "all" or collects or ends or isinstance(operator, DataFrameOperator) else None
+    keeps = any(operator.keeps_state(name) for name, kept in fields.items() if not isinstance(kept, WindowState))
+    return ALL if keeps else LAUNCH
 
 
 def covering_launches(dag: CheckedDag) -> tuple[OperatorNode, ...]:

@@ -94,7 +94,8 @@ class SinkView:
 class StreamView:
     """A stream. `form`: in which records are emitted, `record` or `batch`; None before the step `staged`.
 
-    `columns`: where the columns of its batches come from, where the type does not say them.
+    `columns`: where the columns of its batches come from, where the type does not say them. `changed_by`: the operator that takes
+    back rows, of a stream whose rows may be taken back.
     """
 
     name: str
@@ -104,6 +105,7 @@ class StreamView:
     type: str | None = None
     form: str | None = None
     columns: str | None = None
+    changed_by: str | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -193,7 +195,7 @@ def _view(
     dag: DAG | ExpandedDag | CheckedDag, nodes: Mapping[str, OperatorNode | ModuleNode], step: str, applied: Applied | None
 ) -> PlanView:
     """Return the view of what the user wrote, with the types of all ports where they are known."""
-    types = dag.types if isinstance(dag, CheckedDag) else None
+    types, changing = (dag.types, dag.changing) if isinstance(dag, CheckedDag) else (None, {})
     properties = _properties({**dag.modules, **nodes}, applied)
     leading = {s.source: s.name for s in dag.streams.values()} | {k: s.name for s in dag.streams.values() for k in s.sinks}
 
@@ -225,6 +227,7 @@ def _view(
             where=stream.where,
             type=type_name(types[stream.source]) if types is not None else None,
             columns=_columns(dag, stream) if types is not None else None,
+            changed_by=changing.get(stream.source),
         )
         for stream in dag.streams.values()
     )

@@ -119,7 +119,13 @@ def peek_text(peeked: PeekedRecords, style: Style | None = None) -> str:
 def peek_json(peeked: PeekedRecords) -> dict[str, Any]:
     """Return the same as plain data; `v` is the version of the form."""
     records = [
-        {"window": each.window, "path": each.path, "position": plain(each.position), "record": plain(each.record)}
+        {
+            "window": each.window,
+            "path": each.path,
+            "position": plain(each.position),
+            "retracted": each.is_retracted,
+            "record": plain(each.record),
+        }
         for each in peeked.records
     ]
     return {
@@ -181,7 +187,8 @@ def _places(records: Sequence[PeekedRecord], with_path: bool) -> list[str]:
     for each in records:
         position = "" if each.position is None else cell(each.position)
         parts = [visible(shown(each.path))] if with_path and each.path is not None else []
-        places.append(":".join([*parts, position] if position else parts))
+        place = ":".join([*parts, position] if position else parts)
+        places.append(" ".join([place, "taken back"] if place else ["taken back"]) if each.is_retracted else place)
     return places if any(places) else []
 
 

@@ -130,6 +130,8 @@ def _streams(view: PlanView, style: Style) -> list[str]:
             rows.append([stream.name, stream.source, "→", "nowhere"])
     lines = ["streams", *indented(table(rows, "llllLl", narrower(style, 2)))]
     for stream in view.streams:
+        if stream.changed_by is not None:
+            lines += indented([style.paint("dim", f"rows of {stream.name} may be taken back, by {stream.changed_by}")])
         if stream.columns is not None:
             lines += indented([style.paint("dim", f"columns of {stream.name}: {stream.columns}")])
     return lines

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator
-from typing import Any, Generic
+from typing import Any, ClassVar, Generic
 
 import attrs
 from typing_extensions import TypeVar
@@ -63,7 +63,8 @@ class Collector(Operator, Generic[T]):
     """A sink that keeps its records; `records` has them once their windows are decided. For tests, on both runners.
 
     Records of tasks lie in a folder of their own as long as the collector lives, and become visible with the window's decision:
-    a record of a failed or repeated task is never seen. It writes to a local folder, so it works on one machine only.
+    a record of a failed or repeated task is never seen. It writes to a local folder, so it works on one machine only. Of a stream
+    whose rows may be taken back, it has those that stand.
 
     >>> from dagflow.testing import Collector, run_operator
     >>> seen = Collector[str]()
@@ -73,11 +74,14 @@ class Collector(Operator, Generic[T]):
     ['a', 'b']
     """
 
+    takes_changes: ClassVar[bool] = True
+
     folder: str = attrs.field(default="", kw_only=True)
 
     input = InputPort[T]()
 
     waiting = WindowState[list[Any]](factory=list)
+    taken_back = WindowState[list[Any]](factory=list)
 
     def __attrs_post_init__(self) -> None:
         if not self.folder:
@@ -90,13 +94,21 @@ class Collector(Operator, Generic[T]):
 
     @property
     def records(self) -> list[T]:
-        """All records so far: by window, within it by partition, within that as they came."""
-        found: list[T] = []
+        """All records so far: by window, within it by partition, within that as they came.
+
+        Raises ValueError if a record was taken back that was not there.
+        """
+        standing: list[T] = []
+        taken_back: list[T] = []
         for name in sorted(n for n in os.listdir(self.folder) if n[0] not in "._"):
             with open(os.path.join(self.folder, name), "rb") as file:
                 while file.peek(1):
-                    found += pickle.load(file)  # written by our own tasks, in a folder of our own
-        return found
+                    inserted, retracted = pickle.load(file)  # written by our own tasks, in a folder of our own
+                    standing += inserted
+                    taken_back += retracted
+        for record in taken_back:
+            standing.remove(record)
+        return standing
 
     def clear(self) -> None:
         """Forget the records so far."""
@@ -111,8 +123,8 @@ class Collector(Operator, Generic[T]):
     @input.stream
     def keep(self, records: Iterator[T]) -> None:
         """Keep many records."""
-        self.waiting.extend(records)
-        if len(self.waiting) >= _CHUNK:
+        (self.taken_back if self._context.retracts else self.waiting).extend(records)
+        if len(self.waiting) + len(self.taken_back) >= _CHUNK:
             self._write()
 
     def end_window(self) -> None:
@@ -120,11 +132,11 @@ class Collector(Operator, Generic[T]):
         self._write()
 
     def _write(self) -> None:
-        if self.waiting:
+        if self.waiting or self.taken_back:
             context = self._context
             file = context.create_file(self.folder, f"{context.window:010d}-{context.name}-{context.partition:06d}")
             # Not as plain data: tests compare records of any type, and want tuples back as tuples. cloudpickle gives a class
             # that travelled by value back as the class that it was.
-            file.write(dumps(self.waiting))
+            file.write(dumps((self.waiting, self.taken_back)))
             file.records(len(self.waiting))
-            self.waiting = []
+            self.waiting, self.taken_back = [], []

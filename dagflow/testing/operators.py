@@ -60,12 +60,14 @@ class Emitted(dict[str, list[Any]]):
     """The records that an operator emitted, by output port. The port `errors` is there only when something came out of it.
 
     Attributes:
+        retracted: the records that the operator has taken back, by output port.
         counters: what the operator counted (`context.count`).
         skipped: how many records its `on_error` skipped.
     """
 
     def __init__(self, ports: Mapping[str, list[Any]]) -> None:
         super().__init__(ports)
+        self.retracted: dict[str, list[Any]] = {}
         self.counters: dict[str, int] = {}
         self.skipped = 0
 
@@ -73,6 +75,7 @@ class Emitted(dict[str, list[Any]]):
         """Forget the records and figures so far."""
         for records in self.values():
             records.clear()
+        self.retracted.clear()
         self.counters.clear()
         self.skipped = 0
 
@@ -307,6 +310,8 @@ class Bench:
             found = collector.take()
             if found or port in self.emitted:
                 self.emitted.setdefault(port, []).extend(found)
+            if retracted := collector.take_retracted():
+                self.emitted.retracted.setdefault(port, []).extend(retracted)
         figures = flow.nodes[NAME].total()
         self.emitted.skipped += figures.errors
         for name, n in figures.counters.items():
@@ -375,7 +380,8 @@ def _program(operator: Operator, types: dict[str, Any], used: list[str], form: s
         offered |= can if port != "errors" else set()
         batches = BATCH in can and (form == BATCH or RECORD not in can)
         collector = f"{NAME}.{port}"
-        outputs[port] = OutputPlan(types[port], ((collector, "input"),), batches)
+        changes = bool(operator.takes_changes or operator.emits_changes)
+        outputs[port] = OutputPlan(types[port], ((collector, "input"),), batches, changes)
         collectors.append(ProgramOperator(collector, WorkItems(), {"input": PortPlan(RECORD, types[port])}, {}))
     if form is not None and form not in offered:
         raise UnknownName(f"form of {type(operator).__name__}", form, tuple(f for f in (RECORD, STREAM, BATCH) if f in offered))

@@ -155,9 +155,12 @@ class _Received:
     type: Any
     records: list[Any]
 
-    def steps(self, chunk: list[Any] | pa.RecordBatch) -> Iterator[Step]:
+    retracted: list[Any]
+
+    def steps(self, chunk: list[Any] | pa.RecordBatch, retracts: bool) -> Iterator[Step]:
         """See `StreamEnd.steps`."""
-        self.records += chunk if isinstance(chunk, list) else to_records(chunk, self.type)
+        records = self.retracted if retracts else self.records
+        records += chunk if isinstance(chunk, list) else to_records(chunk, self.type)
         return iter(())
 
 
@@ -201,7 +204,7 @@ class OperatorTask:
         context: the context that the operator got in `setup`.
         clock: the clock of the task.
         files: the files of the operator.
-        emitted: all records that it has emitted, by output port.
+        emitted, retracted: all records that it has emitted, and those that it has taken back, by output port.
         chunks: by output port, its calls of `emit_all` and `emit_batch`: lists of `("records" or "batch", number of records)`.
 
     Raises what `run_operator` raises.
@@ -233,7 +236,8 @@ class OperatorTask:
         self.files = MemoryFiles()
         self._next_window = window
         self._types = port_types(operator, own_bindings(operator))
-        outputs = {port: OutputPlan(self._types[port], (), in_batches) for port in output_ports(type(operator))}
+        changes = bool(operator.takes_changes or operator.emits_changes)
+        outputs = {port: OutputPlan(self._types[port], (), in_batches, changes) for port in output_ports(type(operator))}
         options = RunOptions(slots=slots, continuous=continuous, base=os.getcwd(), durable=False, checked=True)
         spec = TaskSpec(window=window, epoch="test", stage="test", partition=partition, partitions=partition + 1, options=options)
         program = Program("test", (ProgramOperator(name, operator, {}, outputs),))
@@ -241,9 +245,10 @@ class OperatorTask:
         self._flow = Flow(program, spec, self.files, self.clock)
         self._node = self._flow.nodes[name]
         self.emitted: dict[str, list[Any]] = {port: [] for port in outputs}
+        self.retracted: dict[str, list[Any]] = {port: [] for port in outputs}
         self.chunks: dict[str, list[tuple[str, int]]] = {port: [] for port in outputs}
         for port, outlet in self._node.outlets.items():
-            outlet.inlets.append(_Received(self._types[port], self.emitted[port]))
+            outlet.inlets.append(_Received(self._types[port], self.emitted[port], self.retracted[port]))
             _count_calls(getattr(operator, port), outlet, self.chunks[port])
 
     @property
@@ -285,12 +290,19 @@ class OperatorTask:
             self._window.__enter__()
         self._next_window += 1
 
-    def give(self, port: str, data: Sequence[Any] | pa.RecordBatch, form: str | None = None) -> None:
-        """Hand records, or a record batch, to an input port. `form`: `record`, `stream` or `batch`, as in `run_operator`."""
+    def give(self, port: str, data: Sequence[Any] | pa.RecordBatch, form: str | None = None, *, retracts: bool = False) -> None:
+        """Hand records, or a record batch, to an input port.
+
+        Args:
+            port: the port.
+            data: the records.
+            form: `record`, `stream` or `batch`, as in `run_operator`.
+            retracts: they are taken back.
+        """
         self._begin_if_needed()
         chunk = list(data) if isinstance(data, Sequence) else data
         with self._flushed():
-            self._inlet(port, form or self._preferred(port, is_batch=not isinstance(chunk, list))).take(chunk)
+            self._inlet(port, form or self._preferred(port, is_batch=not isinstance(chunk, list))).take(chunk, retracts)
 
     def emit_tuples(self) -> int:
         """Call `emit_tuples` of an input operator once. Return the number of records that it has emitted."""

@@ -399,6 +399,52 @@ class ColumnsRefused(DagError, TypeError):
 
 
 @error
+class ChangesRefused(DagError, TypeError):
+    """A stream whose rows may be taken back leads to an operator that cannot follow.
+
+    Attributes:
+        port: the input port; `operator`: the class of its operator, `where`: its line.
+        by: the operator that takes rows back; `by_where`: its line.
+        is_sink: nothing follows the operator.
+    """
+
+    port: str
+    operator: str
+    by: str
+    where: str
+    by_where: str
+    is_sink: bool
+    code: ClassVar[str] = "DF059"
+    example = {
+        "port": "writer.input",
+        "operator": "RecordWriter",
+        "by": "totals",
+        "where": "app.py:14",
+        "by_where": "app.py:12",
+        "is_sink": True,
+    }
+
+    def message(self) -> str:
+        what = (
+            "would keep rows that are taken back"
+            if self.is_sink
+            else "emits what follows from many rows, and cannot take it back"
+        )
+        return "\n".join(
+            [
+                f"{self.operator} {what}: port {self.port} ({self.where})",
+                f"  {self.by!r} takes back rows that it has emitted, where its results change ({self.by_where})",
+                "  help: "
+                + (
+                    "write the rows by key, with a sink whose mode is upsert"
+                    if self.is_sink
+                    else "let the operator handle context.retracts, and declare takes_changes = True"
+                ),
+            ]
+        )
+
+
+@error
 class WatermarkMissing(DagError):
     """An operator waits for the watermark of its sources, and one of them has none.
 

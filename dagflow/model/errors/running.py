@@ -28,6 +28,24 @@ class FieldFrozen(RunError, AttributeError):
 
 
 @error
+class RetractionUndeclared(RunError, TypeError):
+    """An operator takes back rows on a stream to which rows are only added, as far as the DAG knows."""
+
+    port: str
+    operator: str
+    code: ClassVar[str] = "DF783"
+    example = {"port": "output", "operator": "totals"}
+    is_fatal: ClassVar[bool] = True
+
+    def message(self) -> str:
+        return (
+            f"{self.operator!r} takes back rows of its port {self.port!r}, and has not declared that it does: the operators behind it\n"
+            "  would not follow\n"
+            "  help: declare emits_changes = True in its class"
+        )
+
+
+@error
 class StateDeclaration(RunError, TypeError):
     """The declaration of a `State` or `WindowState` is invalid."""
 

@@ -29,6 +29,7 @@ from dagflow.model.errors.dag import (
     WatermarkMissing,
 )
 from dagflow.model.errors.running import StateNotPlain
+from dagflow.model.graph.changes import changes_refused, changing_ports
 from dagflow.model.graph.class_checks import awaits, line_of_name, of_operator
 from dagflow.model.graph.dag import DAG, OperatorNode, PortName, Route, Stream, arriving_streams
 from dagflow.model.graph.expand import ExpandedDag, expand
@@ -76,6 +77,11 @@ class CheckedDag:
     def upstream(self, name: str) -> list[tuple[PortName, PortName]]:
         """Return `(source, sink)` of every connected input port of an operator."""
         return [(stream.source, sink) for stream, sink in self._into.get(name, ())]
+
+    @cached_property
+    def changing(self) -> Mapping[PortName, str]:
+        """The output ports whose rows may be taken back, each with the operator that does."""
+        return changing_ports(self.nodes, self.streams)
 
     @cached_property
     def _from(self) -> dict[PortName, Stream]:
@@ -318,6 +324,13 @@ def watermarks(dag: ExpandedDag) -> Iterator[DagError]:
                 yield WatermarkMissing(node.name, str(properties), name, node.where)
 
 
+def changes(dag: ExpandedDag) -> Iterator[DagError]:
+    """Refuse operators that cannot follow rows that are taken back."""
+    if not cycles(dag.operators, _edges(dag)):
+        nodes = {name: dag.operators[name] for name in order(dag.operators, _edges(dag))}
+        yield from changes_refused(nodes, dag.streams)
+
+
 OF_OPERATORS: tuple[Callable[[ExpandedDag], Iterator[DagError]], ...] = (
     not_empty,
     properties,
@@ -338,6 +351,7 @@ CHECKS: tuple[Callable[[ExpandedDag], Iterator[DagError]], ...] = (
     columns_needed,
     columns_accepted,
     watermarks,
+    changes,
 )
 
 

@@ -75,6 +75,9 @@ class Operator(Component, Keyed, Stateful, SchemaAware, ReadsFiles, WritesFiles,
             of one window, which its author wants although windows are cut by size and time. `all`: all input. None: nothing is
             said, and an operator that keeps `WindowState` or emits in `end_window` is taken to mean all input. A subclass may
             make it a property.
+        takes_changes: True if the operator also handles rows that are taken back (`context.retracts`), and may take back what it
+            has emitted (`OutputPort.retract`). Functions of single rows handle them without knowing.
+        emits_changes: whether its streams are changing ones: True always, False never; None: if one of its inputs is.
         follows_event_time: True if a keyed operator runs in every window, even without records. It gets the event time
             (`context.event_time`), and reports the times it has seen (`context.saw`).
         partitioner: the partitioner of the operator, unless `DAG.set_attributes` sets another.
@@ -86,6 +89,8 @@ class Operator(Component, Keyed, Stateful, SchemaAware, ReadsFiles, WritesFiles,
     partitionable: ClassVar[bool] = True
     partition_key_fixed: ClassVar[bool] = False
     scope: ClassVar[Scope | None] = None
+    takes_changes: ClassVar[bool] = False
+    emits_changes: ClassVar[bool | None] = None
     follows_event_time: ClassVar[bool] = False
     partitioner: ClassVar[Any] = None
 

@@ -271,6 +271,8 @@ class OperatorContext:
         clock: the source of time.
         agreed: in tasks, the result of `Operator.agree` for this window.
         event_time: the event time of this window, for operators that follow event time.
+        retracts: in handlers, whether the rows at hand are taken back. Only operators with `takes_changes` get such rows and see
+            it; functions of single rows need not.
         services, signals: of the framework. Operators use the methods of the context.
     """
 
@@ -285,6 +287,7 @@ class OperatorContext:
     clock: Clock = attrs.field(factory=SystemClock)
     agreed: Any = None
     event_time: EventTime = attrs.field(factory=EventTime)
+    retracts: bool = False
     services: OperatorServices = attrs.field(factory=OperatorServices)
     signals: OperatorSignals = attrs.field(factory=OperatorSignals)
 

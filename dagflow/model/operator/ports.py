@@ -188,6 +188,10 @@ def _marked_as(method: Combine, mark: HandlerMark, attribute: str = MARKS) -> Co
 class OutputPort(Port, Generic[OneRecordType]):
     """An output of an operator: `self.output.emit(record)`.
 
+    What a handler emits has the sign of the rows that it is called with: from rows that are taken back follow rows that are taken
+    back. `retract` and `retract_batch` take back what was emitted before, in this window or an earlier one (while a handler is
+    called with rows that are taken back, they insert). Only operators with `takes_changes` call them.
+
     Args:
         optional: the port may stay unconnected; what is emitted is then dropped.
         completed_items: True if the operator emits its work items here, each once all of it has been read.
@@ -202,6 +206,8 @@ class OutputPort(Port, Generic[OneRecordType]):
     emit: Callable[[OneRecordType], None]
     emit_all: Callable[[Iterable[OneRecordType]], None]
     emit_batch: Callable[[Any], None]
+    retract: Callable[[OneRecordType], None]
+    retract_batch: Callable[[Any], None]
     is_connected: bool = False
     wants_batches: bool = False
     takes_mixed_batches: bool = False
@@ -213,7 +219,7 @@ class OutputPort(Port, Generic[OneRecordType]):
 
     def unbind(self) -> None:
         """Make `emit` raise PortUnbound, as it works only in a run."""
-        self.emit = self.emit_all = self.emit_batch = self._outside
+        self.emit = self.emit_all = self.emit_batch = self.retract = self.retract_batch = self._outside
 
     def _outside(self, what: object) -> None:
         raise PortUnbound(port=self.name, operator=type(self.operator).__name__ if self.operator is not None else "")

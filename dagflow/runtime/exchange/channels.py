@@ -51,9 +51,9 @@ def checked(rows: Iterable[Row], spec: TaskSpec, levels: dict[int, int], onward:
     for row in rows:
         if row.tag == FAILED:
             yield row
-        elif levels.get(row.tag >> 1, -1) > layout.level:
+        elif levels.get(row.exchange, -1) > layout.level:
             onward(row)
-        elif row.dst != layout.place or levels.get(row.tag >> 1) != layout.level:
-            raise ExchangeBroken(spec.name, f"a row of exchange {row.tag >> 1} for place {row.dst} came to place {layout.place}")
+        elif row.dst != layout.place or levels.get(row.exchange) != layout.level:
+            raise ExchangeBroken(spec.name, f"a row of exchange {row.exchange} for place {row.dst} came to place {layout.place}")
         else:
             yield row

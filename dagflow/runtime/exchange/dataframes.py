@@ -14,7 +14,7 @@ from dagflow.model.operator.dataframes import INPUT, OUTPUT, DataFrameOperator
 from dagflow.model.operator.ports import InputPort, OutputPort
 from dagflow.planning.plan import DATAFRAME, Exchange, Plan
 from dagflow.runtime.exchange.errors import NullMade
-from dagflow.runtime.exchange.rows import Row, arrow_blobs
+from dagflow.runtime.exchange.rows import Row, arrow_blobs, tag_of
 from dagflow.runtime.stage.program import TRANSFORMED, DataFrameTransform, TaskSpec
 
 if TYPE_CHECKING:
@@ -97,5 +97,5 @@ def transformed_rows(batches: Iterable[pa.RecordBatch], transform: DataFrameTran
             continue
         for blob in arrow_blobs(batch):
             place = transform.first + (partition + number) % transform.partitions
-            yield Row(place, 2 * transform.tag, TRANSFORMED + partition, (transform.tag << 40) + number, blob)
+            yield Row(place, tag_of(transform.tag), TRANSFORMED + partition, (transform.tag << 40) + number, blob)
             number += 1

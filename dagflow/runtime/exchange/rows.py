@@ -15,12 +15,26 @@ FAILED, OUTCOME = -1, -2
 """Tags of rows without records: a task before has failed, do not run; what became of a task, for the driver."""
 
 
+def tag_of(exchange: int, *, retracts: bool = False, is_pickled: bool = False) -> int:
+    """Return the tag of rows: what their blobs are.
+
+    >>> tag_of(3), exchange_of(tag_of(3, retracts=True, is_pickled=True))
+    (12, 3)
+    """
+    return 4 * exchange + 2 * retracts + is_pickled
+
+
+def exchange_of(tag: int) -> int:
+    """Return the number of the exchange whose rows have a tag."""
+    return tag >> 2
+
+
 class Row(NamedTuple):
     """A row that crosses. Nothing in it depends on the attempt that made it, or Spark could not make it again.
 
     Attributes:
         dst: the number of the task in its level that it is for.
-        tag: twice the number of the exchange; one more where the blob is pickled.
+        tag: which exchange it belongs to, whether its records are retracted, and whether the blob is pickled (`tag_of`).
         src: the number of the task in its window that it comes from.
         seq: its number there, among those for the same task; rows are read sorted by `(src, seq)`.
         blob: an Arrow IPC stream of one batch, or pickled records.
@@ -31,6 +45,20 @@ class Row(NamedTuple):
     src: int
     seq: int
     blob: Any
+
+    @property
+    def exchange(self) -> int:
+        """The number of the exchange."""
+        return exchange_of(self.tag)
+
+    @property
+    def retracts(self) -> bool:
+        """True if the records are retracted."""
+        return bool(self.tag & 2)
+
+    def records(self) -> list[Any] | pa.RecordBatch:
+        """Return what the row carries."""
+        return records_of(self.blob) if self.tag & 1 else batch_of(self.blob)
 
 
 def arrow_blobs(batch: pa.RecordBatch) -> Iterator[pa.Buffer]:

@@ -20,7 +20,7 @@ from dagflow.planning.plan import FORWARD, GATHER, HASH
 from dagflow.runtime.exchange.errors import ColumnsDiffer, CombinedKeyChanged, TimeNotInSpark
 from dagflow.runtime.exchange.fitting import fitted
 from dagflow.runtime.exchange.hot_keys import HotKeys
-from dagflow.runtime.exchange.rows import BLOB, Row, arrow_blobs, pickled_blobs
+from dagflow.runtime.exchange.rows import BLOB, Row, arrow_blobs, pickled_blobs, tag_of
 from dagflow.runtime.run_folder.reports import ExchangeFigures
 from dagflow.runtime.stage.blame import first_failing_row, raising, record_of, refuse_mistyped
 from dagflow.runtime.stage.conversion import runs_of_records
@@ -49,12 +49,20 @@ KEYS = 1 << 16
 
 
 class Sender:
-    """Stands at the end of a stream in place of the inlet of a sink that is in another level."""
+    """Stands at the end of a stream in place of the inlet of a sink that is in another level.
 
-    def __init__(self, node: Node, plan: SendPlan, spec: TaskSpec, send: Callable[[Row], None]) -> None:
+    Records that are retracted go by a sender of their own, which is made for the first of them. `inserting`: that one's twin.
+    """
+
+    def __init__(
+        self, node: Node, plan: SendPlan, spec: TaskSpec, send: Callable[[Row], None], inserting: Sender | None = None
+    ) -> None:
         first, self._partitions = spec.layout.destinations[plan.stage]
         self._node = node
         self._plan = plan
+        self._spec = spec
+        self._retracts = inserting is not None
+        self._retracting: Sender | None = None
         self._first = first
         self._own = spec.partition
         self._src = spec.layout.number
@@ -72,7 +80,7 @@ class Sender:
         self._class = outer if isinstance(outer, type) else None
         self._portion = RECORDS if self._is_arrow else PICKLED
         self._hottest = HotKeys(Router.STRIDE)
-        self.figures = ExchangeFigures()
+        self.figures: ExchangeFigures = ExchangeFigures() if inserting is None else inserting.figures
         self._router: Router | None = None
         if plan.kind == HASH:
             assert plan.key is not None
@@ -88,13 +96,16 @@ class Sender:
         """The port that it leads to: `operator.port`."""
         return self._plan.port
 
-    def steps(self, chunk: list[Any] | pa.RecordBatch) -> Iterator[Step]:
+    def steps(self, chunk: list[Any] | pa.RecordBatch, retracts: bool) -> Iterator[Step]:
         """Take records or a batch; nothing follows from them in this task."""
+        sender = self
+        if retracts:
+            sender = self._retracting = self._retracting or Sender(self._node, self._plan, self._spec, self._send, self)
         with self._node.steps.time.charging(self._node.account):
             if isinstance(chunk, list):
-                self.take_records(chunk)
+                sender.take_records(chunk)
             else:
-                self.take_batch(chunk)
+                sender.take_batch(chunk)
         return iter(())
 
     def take_records(self, chunk: list[Any]) -> None:
@@ -171,7 +182,10 @@ class Sender:
         for partition in range(self._partitions):
             self._pack(partition)
             self._seal(partition, self._rows[partition])
-        self.figures.hottest = self._hottest.told()
+        if self._retracting is not None:
+            self._retracting.finish()
+        if not self._retracts:
+            self.figures.hottest = self._hottest.told()
 
     # Where records go
 
@@ -293,7 +307,7 @@ class Sender:
         if not self._is_arrow:
             self.figures.records += len(records)
             for blob in self._pickled(records):
-                self._emit(partition, blob, len(blob), 1)
+                self._emit(partition, blob, len(blob), is_pickled=True)
             return
         for batch in self._converted(records):
             self._add(partition, batch)
@@ -384,15 +398,16 @@ class Sender:
         self.figures.records += batch.num_rows
         if batch.num_rows:
             for blob in arrow_blobs(batch):
-                self._emit(partition, blob, blob.size, 0)
+                self._emit(partition, blob, blob.size)
 
-    def _emit(self, partition: int, blob: Any, size: int, form: int) -> None:
+    def _emit(self, partition: int, blob: Any, size: int, *, is_pickled: bool = False) -> None:
         # the sequence begins with the exchange: so the order in which several of them come does not depend on pieces either
-        sequence = (self._plan.tag << 40) + self._sequence[partition]
+        sequence = (2 * self._plan.tag + self._retracts << 40) + self._sequence[partition]
         self._sequence[partition] += 1
         self.figures.rows += 1
         self.figures.bytes += size
-        self._send(Row(self._first + partition, 2 * self._plan.tag + form, self._src, sequence, blob))
+        tag = tag_of(self._plan.tag, retracts=self._retracts, is_pickled=is_pickled)
+        self._send(Row(self._first + partition, tag, self._src, sequence, blob))
 
 
 def _a_batch(found: Any) -> pa.RecordBatch:

@@ -49,17 +49,20 @@ class Inlet:
         self._returned: Any = None  # by the handler, in this window
         self._time = node.steps.time
 
-    def take(self, chunk: list[Any] | pa.RecordBatch) -> None:
-        """Handle records or a batch, and all that follows from them."""
-        self.node.steps.run(self.steps(chunk))
+    def take(self, chunk: list[Any] | pa.RecordBatch, retracts: bool = False) -> None:
+        """Handle records or a batch, and all that follows from them. `retracts`: their sign."""
+        self.node.steps.run(self.steps(chunk, retracts))
 
-    def steps(self, chunk: list[Any] | pa.RecordBatch) -> Iterator[Step]:
+    def steps(self, chunk: list[Any] | pa.RecordBatch, retracts: bool) -> Iterator[Step]:
         """Handle records or a batch, and return what is to be handled next: what the operator has emitted."""
-        return self._steps(chunk) if self.tap is None else (step for part in self.tap(chunk) for step in self._steps(part))
+        if self.tap is None:
+            return self._steps(chunk, retracts)
+        return (step for part in self.tap(chunk) for step in self._steps(part, retracts))
 
-    def _steps(self, chunk: list[Any] | pa.RecordBatch) -> Iterator[Step]:
+    def _steps(self, chunk: list[Any] | pa.RecordBatch, retracts: bool) -> Iterator[Step]:
         before = self._time.charge(self.node.account)
         self._batch_at_hand = None if isinstance(chunk, list) else (chunk, 0)
+        self.node.context.retracts = retracts
         try:
             if isinstance(chunk, list):
                 self.count += len(chunk)
@@ -74,13 +77,14 @@ class Inlet:
                 self.count += chunk.num_rows
                 if self.form != BATCH:
                     self.converted += chunk.num_rows
-                    return self._converted(chunk)
+                    return self._converted(chunk, retracts)
                 self._batch(chunk)
             return self.node.following()
         finally:
+            self.node.context.retracts = False
             self._time.charge(before)
 
-    def _converted(self, batch: pa.RecordBatch) -> Iterator[Step]:
+    def _converted(self, batch: pa.RecordBatch, retracts: bool) -> Iterator[Step]:
         """Handle the rows of a batch as records, so many at once that memory is bounded."""
         for start in range(0, batch.num_rows, CHUNK):
             doing, rows = f"the conversion to records before {self.port!r}", batch.slice(start, CHUNK)
@@ -93,12 +97,15 @@ class Inlet:
             for first, records in runs:
                 with self._time.charging(self.node.account):
                     self._batch_at_hand = batch, start + first
+                    self.node.context.retracts = retracts
                     if isinstance(records, Exception):
                         self.node.bad_record(doing, records, record_of(rows.slice(first, 1), self.type), self.origin_at(0))
                         self.node.collect()
                     else:
                         self._records(records)
-                yield from self.node.following()
+                following = self.node.following()
+                self.node.context.retracts = False
+                yield from following
 
     def _to_batch(self, chunk: list[Any], tp: Any) -> pa.RecordBatch | None:
         """Return the records that can be converted as a batch, None if none can. For the others `on_error` applies."""

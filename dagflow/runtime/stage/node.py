@@ -34,7 +34,7 @@ class PortFront(StreamEnd, Protocol):
     converted: int
     tap: Tap | None
 
-    def take(self, chunk: Any) -> None:
+    def take(self, chunk: Any, retracts: bool = False) -> None:
         """Handle records or a batch, and all that follows from them."""
         ...
 
@@ -60,7 +60,7 @@ class Node:
         self.figures = OperatorFigures()
         self.steps = steps
         self.account = TimeAccount()
-        self.waiting: list[tuple[Outlet, Any]] = []  # what has been emitted and is to be handed on, in order
+        self.waiting: list[tuple[Outlet, Any, bool]] = []  # what has been emitted and is to be handed on, in order; its signs
         self.emits_nowhere = False  # it has emitted by a port without a stream
         self.handed_on: Any = None  # the batch that it has emitted and that is handed on now
         self.last: tuple[PortFront, Any] | None = None  # what its handler was called with last
@@ -96,16 +96,16 @@ class Node:
     def following(self) -> Iterator[Step]:
         """Return steps that deliver what the operator has emitted by now, inlet by inlet."""
         for outlet in self.outlets.values():
-            if outlet.buffer:
+            if outlet.buffer or outlet.retracted:
                 outlet.collect()
         return self._steps() if self.waiting else _NOTHING
 
     def _steps(self) -> Iterator[Step]:
         waiting, self.waiting = self.waiting, []
-        for outlet, records in waiting:
+        for outlet, records, retracts in waiting:
             for portion in outlet.portions(records):
                 for inlet in outlet.inlets:
-                    yield inlet, portion
+                    yield inlet, portion, retracts
 
     def drop(self) -> None:
         """Forget what the operator has emitted and has not been handed on."""
@@ -121,6 +121,9 @@ class Node:
         """Handle a bad record as the operator's `on_error` says."""
         if self.operator.on_error == "fail" or is_fatal(error):
             self.fail(doing, error, record, origin)
+        if self.context.retracts:  # it failed when it was inserted, too: nothing followed from it
+            self.context.count("failed_retractions")
+            return
         self.figures.errors += 1
         origin = origin or self.context.services.cursor.origin_of(record)
         if len(self.figures.samples) < SAMPLES:

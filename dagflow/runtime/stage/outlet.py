@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dagflow.model.errors.dag import PortUnbound
-from dagflow.model.errors.running import WrongRecordType
+from dagflow.model.errors.running import RetractionUndeclared, WrongRecordType
 from dagflow.model.operator.context import OperatorContext
 from dagflow.model.types.forms import to_records
 from dagflow.runtime.stage.conversion import runs_of_records
@@ -26,12 +26,13 @@ MAX_NESTED = 32
 class StreamEnd(Protocol):
     """The end of a stream: the inlet of an operator in this task, or a sender to a task of a later level."""
 
-    def steps(self, chunk: list[Any] | pa.RecordBatch) -> Iterator[Step]:
-        """Take records or a batch, and return the steps that follow from them in this task."""
+    def steps(self, chunk: list[Any] | pa.RecordBatch, retracts: bool) -> Iterator[Step]:
+        """Take records or a batch, which are inserted or retracted; return the steps that follow from them in this task."""
         ...
 
 
-Step = tuple[StreamEnd, "list[Any] | pa.RecordBatch"]
+Step = tuple[StreamEnd, "list[Any] | pa.RecordBatch", bool]
+"""A chunk on its way: its end, the chunk, and its sign: True where its rows are taken back."""
 Tap = Callable[[Any], Iterable[Any]]
 """Listens to chunks: yields a chunk in the parts in which it goes on, and resumes when all that follows from a part is done."""
 
@@ -61,8 +62,8 @@ class Steps:
         before = self.time.charge(self.time.own)  # operators charge what they do themselves
         try:
             while stack:
-                for inlet, chunk in stack[-1]:
-                    stack.append(inlet.steps(chunk))
+                for inlet, chunk, retracts in stack[-1]:
+                    stack.append(inlet.steps(chunk, retracts))
                     break
                 else:
                     stack.pop()
@@ -77,7 +78,7 @@ class EmittingNode(Protocol):
     name: str
     window: int | None
     context: OperatorContext
-    waiting: list[tuple[Outlet, Any]]
+    waiting: list[tuple[Outlet, Any, bool]]
     unchanged: Unchanged | None
     is_open: bool
     handed_on: Any
@@ -95,7 +96,8 @@ class EmittingNode(Protocol):
 class Outlet:
     """The end of a connected output port: a buffer, and the inlets of the stream's sinks; senders to other levels.
 
-    A buffer never outlives the chunk that its operator is working on, so memory is bounded by the chunks that readers make.
+    A buffer never outlives the chunk that its operator is working on, so memory is bounded by the chunks that readers make. What
+    is emitted has the sign of that chunk, and what is retracted has the other one.
     """
 
     def __init__(
@@ -107,11 +109,13 @@ class Outlet:
         self.inlets = list(inlets)
         self.count = 0
         self.buffer: list[Any] = []
-        self._held: list[tuple[int, Any]] | None = None
+        self.retracted: list[Any] = []
+        self._held: list[tuple[int, Any, bool]] | None = None
         self._check = check
         self._unchanged = node.unchanged
         self.tap: Tap | None = None
         self.takes_mixed_batches = False
+        self.is_changing = False
         self.emit = self._make_emit() if check is None and self._unchanged is None else self._checked_emit
 
     def _make_emit(self) -> Callable[[Any], None]:
@@ -148,6 +152,17 @@ class Outlet:
                 return
             self.flush()
 
+    def retract(self, record: Any) -> None:
+        """Take back a record that was emitted before, in this window or an earlier one."""
+        self._refuse_undeclared()
+        if self._check is not None:
+            self._checked(record)
+        if self._unchanged is not None:
+            self._unchanged.emitted(self.port, record)
+        self.retracted.append(record)
+        if len(self.retracted) >= CHUNK:
+            self.flush()
+
     def _checked(self, record: Any) -> None:
         assert self._check is not None
         try:
@@ -164,6 +179,18 @@ class Outlet:
 
     def emit_batch(self, batch: pa.RecordBatch) -> None:
         """Emit a batch behind what has been emitted so far."""
+        self._whole(batch, self.node.context.retracts)
+
+    def retract_batch(self, batch: pa.RecordBatch) -> None:
+        """Take back the rows of a batch."""
+        self._refuse_undeclared()
+        self._whole(batch, not self.node.context.retracts)
+
+    def _refuse_undeclared(self) -> None:
+        if not self.is_changing:
+            raise RetractionUndeclared(port=self.port, operator=self.node.name)
+
+    def _whole(self, batch: pa.RecordBatch, retracts: bool) -> None:
         self.flush()
         if batch.num_rows == 0:
             return
@@ -172,7 +199,7 @@ class Outlet:
                 self._checked(record)
         if self._unchanged is not None:
             self._unchanged.emitted(self.port, batch)
-        self._pass(batch.num_rows, batch)
+        self._pass(batch.num_rows, batch, retracts)
         self.node.handed_on = batch
         self.node.hand_on()
         self.node.handed_on = None
@@ -184,19 +211,23 @@ class Outlet:
 
     def collect(self) -> None:
         """Put what has been collected behind what the operator is to hand on next."""
-        if self.buffer:
-            chunk = self.buffer[:]
-            self.buffer.clear()
-            self._pass(len(chunk), chunk)
+        sign = self.node.context.retracts
+        for buffer, retracts in ((self.retracted, not sign), (self.buffer, sign)):
+            if buffer:
+                chunk = buffer[:]
+                buffer.clear()
+                self._pass(len(chunk), chunk, retracts)
 
-    def _pass(self, count: int, records: list[Any] | pa.RecordBatch) -> None:
+    def _pass(self, count: int, records: list[Any] | pa.RecordBatch, retracts: bool) -> None:
         if not self.node.is_open:
             raise self.node.not_open(self.port)
         if self._held is not None:
-            self._held.append((count, records))
+            self._held.append((count, records, retracts))
             return
         self.count += count
-        self.node.waiting.append((self, records))
+        if retracts:
+            self.node.context.count("retracted", count)
+        self.node.waiting.append((self, records, retracts))
 
     def portions(self, records: list[Any] | pa.RecordBatch) -> Iterable[list[Any] | pa.RecordBatch]:
         """Yield the portions in which records are passed on, each after everything that follows from the one before."""
@@ -214,19 +245,20 @@ class Outlet:
         if keep:
             self.collect()
         else:
-            self.buffer.clear()
+            self.drop()
         held, self._held = self._held or [], None
-        for count, records in held if keep else ():
-            self._pass(count, records)
+        for count, records, retracts in held if keep else ():
+            self._pass(count, records, retracts)
 
     @property
     def pending(self) -> int:
         """The number of records that are emitted and not handed on."""
-        return len(self.buffer) + sum(count for count, _ in self._held or ())
+        return len(self.buffer) + len(self.retracted) + sum(count for count, *_ in self._held or ())
 
     def drop(self) -> None:
         """Forget what has been collected."""
         self.buffer.clear()
+        self.retracted.clear()
 
 
 class Unconnected:

@@ -45,11 +45,15 @@ class PortPlan:
 
 @attrs.frozen
 class OutputPlan:
-    """An output port in use: its type, the `(operator, port)` that it leads to, and whether they want batches."""
+    """An output port in use: its type, the `(operator, port)` that it leads to, and whether they want batches.
+
+    `is_changing`: rows that it has emitted may be taken back.
+    """
 
     type: Any
     sinks: tuple[tuple[str, str], ...]
     wants_batches: bool
+    is_changing: bool = False
 
 
 @attrs.frozen

@@ -9,6 +9,7 @@ from typing import Any
 from dagflow.model.graph.dag import PortName
 from dagflow.model.graph.partitioning import own_key
 from dagflow.model.operator.base import Operator, fields_of
+from dagflow.model.operator.context import OperatorContext
 from dagflow.model.operator.dataframes import INPUT, OUTPUT, DataFrameOperator
 from dagflow.model.operator.ports import BATCH, RECORD, InputPort, combiners_of
 from dagflow.model.types.forms import schema_of
@@ -24,10 +25,14 @@ class WorkItems(Operator):
 
     input = InputPort[Any]()
 
+    def setup(self, context: OperatorContext) -> None:
+        """Keep the context."""
+        self._context = context
+
     @input.process
     def collect(self, item: Any) -> None:
         """Keep an item."""
-        self.__dict__.setdefault("collected", []).append(item)
+        self.__dict__.setdefault("retracted" if self._context.retracts else "collected", []).append(item)
 
     @property
     def pending(self) -> Sequence[Any]:
@@ -38,6 +43,11 @@ class WorkItems(Operator):
     def take(self) -> list[Any]:
         """Take the records collected since the last call."""
         items: list[Any] = self.__dict__.pop("collected", [])
+        return items
+
+    def take_retracted(self) -> list[Any]:
+        """Take the records that were taken back since the last call."""
+        items: list[Any] = self.__dict__.pop("retracted", [])
         return items
 
 
@@ -97,7 +107,9 @@ def _operator(plan: Plan, name: str, here: set[str], crossing: bool = False) -> 
         if crossing:
             sinks += [(str(k), "input") for k in stream.sinks if k.operator not in here]
         batches = plan.forms.emitted[stream.source] == BATCH and not crossing
-        outputs[stream.source.port] = OutputPlan(plan.dag.types[stream.source], tuple(sinks), batches)
+        outputs[stream.source.port] = OutputPlan(
+            plan.dag.types[stream.source], tuple(sinks), batches, is_changing=stream.source in plan.dag.changing
+        )
     operator = node.operator
     if isinstance(operator, DataFrameOperator):
         operator = TransformOutput(tuple(sorted(operator.columns_with_values(plan.dag.types[PortName(name, OUTPUT)]))))

@@ -28,7 +28,7 @@ from dagflow.model.types.plain_data import decode, encode
 from dagflow.model.types.records import ReaderRecord
 from dagflow.model.types.typecheck import type_check
 from dagflow.runtime.exchange.channels import TaskChannels, nothing_sent
-from dagflow.runtime.exchange.rows import Row, batch_of, records_of
+from dagflow.runtime.exchange.rows import Row
 from dagflow.runtime.exchange.sender import Sender
 from dagflow.runtime.live.task import LiveTask
 from dagflow.runtime.rebalancing.task_work import TaskWork
@@ -118,11 +118,14 @@ class Flow:
             if out is not None:
                 outlet = node.outlets[port] = Outlet(node, port, out.type, sinks, check)
                 bound.emit, bound.emit_all, bound.emit_batch = outlet.emit, outlet.emit_all, outlet.emit_batch
+                bound.retract, bound.retract_batch = outlet.retract, outlet.retract_batch
+                outlet.is_changing = out.is_changing
                 bound.wants_batches = out.wants_batches
                 outlet.takes_mixed_batches = bound.takes_mixed_batches = not senders and self._takes_mixed_batches(out)
             else:
                 nowhere = Unconnected(node, port)
                 bound.emit, bound.emit_all, bound.emit_batch = nowhere.emit, nowhere.emit_all, nowhere.emit
+                bound.retract = bound.retract_batch = nowhere.emit
             bound.is_connected = out is not None
 
     def _takes_mixed_batches(self, out: OutputPlan) -> bool:
@@ -216,11 +219,11 @@ class Flow:
         """Hand over what arrives over exchanges."""
         for row in self.time.during(self.time.waiting, rows):
             self.cursor.sender = self.spec.sender(row.src)
-            operator, port = self._receives[row.tag >> 1]
+            operator, port = self._receives[row.exchange]
             node = self.nodes[operator]
             with self.time.charging(node.account):
-                records = records_of(row.blob) if row.tag & 1 else batch_of(row.blob)
-            node.inlets[port].take(records)
+                records = row.records()
+            node.inlets[port].take(records, row.retracts)
         self.cursor.sender = None
 
     @contextlib.contextmanager

@@ -183,4 +183,4 @@ def _received(batches: Iterable[pa.RecordBatch], spec: TaskSpec) -> Iterator[Row
 
 def _nowhere(row: Row) -> None:
     """The last level sends nothing."""
-    raise ExchangeBroken("of the last level", f"a row of exchange {row.tag >> 1} leads beyond it")
+    raise ExchangeBroken("of the last level", f"a row of exchange {row.exchange} leads beyond it")

@@ -17,7 +17,7 @@ from dagflow.model.operator.dataframes import not_in_spark
 from dagflow.planning.errors import TypeNotInSpark
 from dagflow.runtime.exchange.dataframes import transformed_rows
 from dagflow.runtime.exchange.errors import ColumnsDiffer
-from dagflow.runtime.exchange.rows import batch_of
+from dagflow.runtime.exchange.rows import batch_of, tag_of
 from dagflow.runtime.stage.errors import OperatorFailed
 from dagflow.runtime.stage.failure import user_frames
 from dagflow.runtime.stage.program import DataFrameTransform
@@ -106,10 +106,10 @@ def through(frame: DataFrame, transforms: Iterable[DataFrameTransform], count: i
     arrived = frame.repartitionById(count, frame["dst"])
     # SQL, since functions of columns are others in a session of Spark Connect
     tag = "coalesce(tag + floor(rand(0)), 0)"  # is the tag
-    found = arrived.filter(f"{tag} NOT IN ({', '.join(str(2 * transform.tag) for transform in transforms)})")
+    found = arrived.filter(f"{tag} NOT IN ({', '.join(str(tag_of(transform.tag)) for transform in transforms)})")
     for transform in transforms:
         given = schema_in_spark(transform.given, transform.operator, "its input")
-        rows = arrived.filter(f"{tag} = {2 * transform.tag}").sortWithinPartitions("src", "seq")
+        rows = arrived.filter(f"{tag} = {tag_of(transform.tag)}").sortWithinPartitions("src", "seq")
         result = applied(transform, rows.mapInArrow(Columns(as_arrow(given)).__call__, given))
         # the same rows in the same order, however they have come: what is made again must be what was lost
         order = [quoted(field.name) for field in result.schema if is_ordered(field.dataType)]

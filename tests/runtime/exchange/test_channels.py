@@ -23,12 +23,12 @@ def row(tag: int = 0, dst: int = 2, src: int = 0, seq: int = 0) -> Row:
 
 def test_rows_for_later_levels_are_passed_on() -> None:
     onward: list[Row] = []
-    rows = [row(0), row(2, dst=7), row(1)]
+    rows = [row(0), row(4, dst=7), row(1)]
     assert list(checked(rows, SPEC, {0: 1, 1: 2}, onward.append)) == [row(0), row(1)]
-    assert onward == [row(2, dst=7)]
+    assert onward == [row(4, dst=7)]
 
 
-@pytest.mark.parametrize("wrong", [row(0, dst=1), row(6), row(4)])
+@pytest.mark.parametrize("wrong", [row(0, dst=1), row(12), row(8)])
 def test_rows_that_do_not_belong_here_are_an_error(wrong: Row) -> None:
     with pytest.raises(ExchangeBroken):
         list(checked([wrong], SPEC, {0: 1, 1: 2, 2: 0}, lambda row: None))
