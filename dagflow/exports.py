@@ -29,7 +29,7 @@ def lazy_exports(package: str) -> tuple[list[str], Callable[[str], object], Call
 
             near = suggest(name, module_of)
             raise AttributeError(f"module {package!r} has no {name!r}" + (f"; did you mean {near!r}?" if near else ""))
-        value = getattr(import_module(module_of[name]), name)
+        value = getattr(__import__(module_of[name], fromlist=[name]), name)  # which also imports a module of that name
         setattr(sys.modules[package], name, value)
         return value
 

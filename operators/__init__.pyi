@@ -1,7 +1,9 @@
+from operators.aggregate import agg as agg
 from operators.aggregate.aggregate import KeyValue as KeyValue
 from operators.aggregate.average import Average as Average
 from operators.aggregate.count import Count as Count
 from operators.aggregate.deduplicate import Deduplicate as Deduplicate
+from operators.aggregate.group_by import GroupBy as GroupBy
 from operators.aggregate.max import Max as Max
 from operators.aggregate.min import Min as Min
 from operators.aggregate.sum import Sum as Sum

@@ -15,7 +15,7 @@ from dagflow.model.errors.dag import UnknownName
 from dagflow.model.graph.infer import own_bindings, port_types
 from dagflow.model.operator.base import Operator
 from dagflow.model.operator.context import Clock, OperatorContext
-from dagflow.model.operator.ports import BATCH, RECORD, STREAM, OutputPort, handlers_of, output_ports
+from dagflow.model.operator.ports import BATCH, RECORD, STREAM, OutputPort, handlers_of, input_ports, output_ports
 from dagflow.model.types.forms import to_records
 from dagflow.model.types.plain_data import dumps
 from dagflow.planning.forms import preferred_form
@@ -247,6 +247,8 @@ class OperatorTask:
         self.emitted: dict[str, list[Any]] = {port: [] for port in outputs}
         self.retracted: dict[str, list[Any]] = {port: [] for port in outputs}
         self.chunks: dict[str, list[tuple[str, int]]] = {port: [] for port in outputs}
+        for port in input_ports(type(operator)):
+            getattr(operator, port).is_changing = operator.takes_changes
         for port, outlet in self._node.outlets.items():
             outlet.inlets.append(_Received(self._types[port], self.emitted[port], self.retracted[port]))
             _count_calls(getattr(operator, port), outlet, self.chunks[port])

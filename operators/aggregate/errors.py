@@ -85,3 +85,41 @@ class ValueColumnRefused(RunError, TypeError):
             f"`of` names the column {self.column!r}, whose values are {self.type}: these cannot be {self.lack}\n"
             "  help: name another column, or give a function that turns it into a number: of=lambda record: …"
         )
+
+
+@error(kw_only=True)
+class TotalNotHeld(RunError, OverflowError):
+    """The total of a group is larger than what its column holds."""
+
+    code: ClassVar[str] = "DF784"
+    example = {"name": "revenue", "type": "int64", "total": "9223372036854775808"}
+    is_fatal: ClassVar[bool] = True
+
+    name: str
+    type: str
+    total: str
+
+    def message(self) -> str:
+        return (
+            f"{self.name!r} is {self.total} in a group, which a column of {self.type} cannot hold\n"
+            "  help: read the column as decimal128(38, 0) or float64, or divide it before"
+        )
+
+
+@error(kw_only=True)
+class ColumnTypeChanged(RunError, TypeError):
+    """Files have a column that is aggregated with different types."""
+
+    code: ClassVar[str] = "DF785"
+    example = {"column": "price", "before": "int64", "now": "double"}
+    is_fatal: ClassVar[bool] = True
+
+    column: str
+    before: str
+    now: str
+
+    def message(self) -> str:
+        return (
+            f"the column {self.column!r} is {self.now}, and was {self.before} before: its groups cannot be continued\n"
+            f"  help: give the reader one type for it: ScanReader(…, schema={{{self.column!r}: {self.now!r}}})"
+        )

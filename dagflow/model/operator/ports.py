@@ -91,6 +91,7 @@ class InputPort(Port, Generic[OneRecordType_contra]):
             unknown.
         columns: names and Arrow types of the columns that arrive at an operator with several inputs, where readers have agreed
             on them and `record_type` does not declare them; otherwise None.
+        is_changing: True if rows that arrive may be taken back later.
 
     The decorators `process`, `stream` and `batch` mark a method as a handler of the port. An operator may handle a port in
     several forms; the framework calls the one that fits its neighbours. `when`, a function of the operator, restricts a handler
@@ -101,6 +102,7 @@ class InputPort(Port, Generic[OneRecordType_contra]):
 
     record_type: Any = Any
     columns: list[tuple[str, str]] | None = None
+    is_changing: bool = False
 
     def __init__(self, *, optional: bool = False, partition_parallel: bool | None = None, partition_by: Any = None) -> None:
         self.optional = optional

@@ -36,11 +36,15 @@ class SourcePlan:
 
 @attrs.frozen
 class PortPlan:
-    """An input port in use: the form in which its handler is called, the type of its records, and where they come from."""
+    """An input port in use: the form in which its handler is called, the type of its records, and where they come from.
+
+    `is_changing`: rows that arrive may be taken back.
+    """
 
     form: str
     type: Any
     source: SourcePlan | None = None
+    is_changing: bool = False
 
 
 @attrs.frozen

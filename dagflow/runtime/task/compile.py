@@ -96,6 +96,7 @@ def _operator(plan: Plan, name: str, here: set[str], crossing: bool = False) -> 
             plan.forms.handled[sink],
             plan.dag.types[sink],
             SourcePlan(source.operator, source.port, plan.dag.types[source]),
+            is_changing=source in plan.dag.changing,
         )
         for source, sink in plan.dag.upstream(name)
     }

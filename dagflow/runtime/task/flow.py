@@ -104,6 +104,7 @@ class Flow:
         for port, into in plan.inputs.items():
             bound = getattr(node.operator, port)
             bound.record_type, bound.columns = into.type, self.spec.facts.columns.get(plan.name, {}).get(port)
+            bound.is_changing = into.is_changing
             handler = getattr(node.operator, handlers[port][into.form])
             emitter = self.nodes.get(into.source.operator) if into.source is not None else None
             node.inlets[port] = Inlet(node, port, into, handler, emitter)

@@ -27,6 +27,7 @@ from operators import (
     Count,
     Deduplicate,
     FileSplitterInput,
+    GroupBy,
     HashJoin,
     JsonLinesFormat,
     KeyValue,
@@ -35,6 +36,7 @@ from operators import (
     ScanReader,
     Sum,
     TopN,
+    agg,
 )
 from tests.tiers import examples
 
@@ -66,6 +68,11 @@ LAWS = {
     "Max": Law(lambda: Max("v", by="k"), pair, "SELECT k, max(v) FROM rows GROUP BY k"),
     "Average": Law(lambda: Average("v", by="k"), pair, "SELECT k, avg(v) FROM rows GROUP BY k"),
     "Deduplicate": Law(lambda: Deduplicate(), row, "SELECT DISTINCT k, v FROM rows"),
+    "GroupBy": Law(
+        lambda: GroupBy("k", n=agg.count(), total=agg.sum("v"), mean=agg.mean("v"), least=agg.min("v"), most=agg.max("v")),
+        row,
+        "SELECT k, count(*), sum(v)::BIGINT, avg(v), min(v), max(v) FROM rows GROUP BY k",
+    ),
     "TopN": Law(
         lambda: TopN(2, "v", by="k"),
         row,

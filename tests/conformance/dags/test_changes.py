@@ -19,7 +19,7 @@ from dagflow.lineage.peek import peek_at
 from dagflow.render.peek import peek_text
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, OperatorTask, run_dag, run_operator
-from operators import Filter, Map, RecordWriter
+from operators import Filter, GroupBy, Map, RecordWriter, agg
 from tests.conformance.windows import InWindows
 from tests.tiers import examples
 
@@ -170,6 +170,40 @@ def test_the_report_counts_what_was_taken_back(tmp_path: Path) -> None:
     assert report.operators["double"].counters == {"retracted": 4}
 
 
+def grouped(windows: list[list[Order]], **options: Any) -> Counter[tuple[Any, ...]]:
+    seen = Collector[Any]()
+
+    def populate_dag(dag: DAG, conf: object) -> None:
+        source = dag.add_operator("source", InWindows[Order](windows))
+        newest = dag.add_operator("newest", Newest())
+        by = dag.add_operator("by", GroupBy("customer", n=agg.count(), worth=agg.sum("worth"), most=agg.max("worth")))
+        dag.add_operator("seen", seen)
+        dag.set_attributes(newest, partitioner=StatelessPartitioner(2))
+        dag.add_stream("all", source.output, newest.input)
+        dag.add_stream("current", newest.output, by.input)
+        dag.add_stream("groups", by.output, seen.input)
+
+    run_dag(populate_dag, **options)
+    return Counter(tuple(row.values()) for row in seen.records)
+
+
+def groups_of(windows: list[list[Order]]) -> Counter[tuple[Any, ...]]:
+    by: dict[str, list[int]] = defaultdict(list)
+    for order in {order.number: order for window in windows for order in window}.values():
+        by[order.customer].append(order.worth)
+    return Counter((customer, len(worths), sum(worths), max(worths)) for customer, worths in by.items())
+
+
+def test_groups_do_not_count_what_is_taken_back(runner: str) -> None:
+    assert grouped(CORRECTED, runner=runner) == groups_of(CORRECTED)
+
+
+@given(WINDOWS)
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.too_slow])
+def test_groups_of_any_changes(windows: list[list[Order]]) -> None:
+    assert grouped(windows) == groups_of(windows)
+
+
 # ------------------------------------------------------------------------------------------------ what cannot follow is refused
 
 
@@ -193,6 +227,8 @@ def test_a_sink_that_only_adds_is_refused() -> None:
 
 
 def test_an_operator_that_keeps_rows_is_refused() -> None:
+    assert "GroupBy emits what follows from many rows" in refused(GroupBy("customer", n=agg.count(), scope="window"), Map(str))
+
     class Batches(Operator):
         input = InputPort[Order]()
         output = OutputPort[list[Order]]()

@@ -1,0 +1,224 @@
+"""GroupBy: any number of aggregates of groups of rows, which follow changes."""
+
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, get_args
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dagflow import InputPort, Operator, OperatorContext, OutputPort, WindowState
+from dagflow.config import one_of
+from dagflow.errors import ColumnNotThere
+from operators.aggregate.accumulators import MAX_ROWS, ROWS, Accumulator, accumulated, merged, retyped
+from operators.aggregate.agg import Aggregation
+from operators.aggregate.fields import ResultScope, no_key
+from operators.problems import all_problems
+
+MAX_PARTIAL_GROUPS = 100_000
+"""The most groups that a partial aggregation keeps. When there are more, it emits them."""
+WAITING_ROWS = 1 << 17
+"""Rows of batches that wait to be grouped at once."""
+MAX_ROWS_OF_A_BATCH = 1 << 15
+
+
+def _names(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(names)
+
+
+@attrs.define
+class _Groups:
+    """The groups of the rows so far: rows that wait, tables of groups, and what is kept of each."""
+
+    accumulators: tuple[Accumulator, ...] = ()
+    waiting: list[tuple[pa.RecordBatch, int]] = attrs.field(factory=list)
+    rows: int = 0
+    tables: list[pa.Table] = attrs.field(factory=list)
+
+    def __deepcopy__(self, memo: object) -> _Groups:
+        return _Groups(self.accumulators, self.waiting[:], self.rows, self.tables[:])
+
+
+@attrs.define
+class _Grouping(Operator):
+    """The base of `GroupBy` and its partial aggregation: makes tables of groups of rows."""
+
+    keys: tuple[str, ...] = attrs.field(default=(), converter=_names)
+    aggregates: Mapping[str, Aggregation] = attrs.field(factory=dict)
+
+    input = InputPort[Any]()
+    output = OutputPort[Any]()
+    groups = WindowState[_Groups](factory=_Groups)
+
+    takes_changes: ClassVar[bool] = True
+    emits_changes: ClassVar[bool | None] = False
+
+    def setup(self, context: OperatorContext) -> None:
+        """Keep the context, which tells whether rows are taken back."""
+        self._context = context
+
+    def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
+        """Return batches: rows have columns."""
+        return frozenset({"batch"} if port == "output" else {"record"})
+
+    @input.batch
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take rows in."""
+        groups, sign = self.groups, -1 if self._context.retracts else 1
+        names = list(dict.fromkeys([*self.keys, *(each.column for each in self.aggregates.values() if each.column is not None)]))
+        for name in names:
+            if name not in batch.schema.names:
+                columns = tuple((field.name, str(field.type)) for field in batch.schema)
+                raise ColumnNotThere("`keys`" if name in self.keys else "an aggregate", name, columns, "")
+        rows = batch.select(names)
+        is_alike = bool(groups.waiting) and groups.waiting[0][0].schema == rows.schema and groups.waiting[0][1] == sign
+        if not is_alike or groups.rows + rows.num_rows > MAX_ROWS:
+            self._gather()
+            self._take_types(rows.schema)
+        for start in range(0, rows.num_rows, MAX_ROWS):
+            groups.waiting.append((rows.slice(start, MAX_ROWS), sign))
+            groups.rows += groups.waiting[-1][0].num_rows
+            if groups.rows >= WAITING_ROWS:
+                self._gather()
+
+    def _take_types(self, schema: pa.Schema) -> None:
+        """Take the types of columns. Raises ValueColumnRefused, and ColumnTypeChanged where the groups so far have others."""
+        groups = self.groups
+        fresh = []
+        for name, each in self.aggregates.items():
+            kind = pa.int64() if each.column is None else schema.field(each.column).type
+            fresh.append(Accumulator.of(name, each.function, each.column, kind, keeps_all=self.input.is_changing))
+        groups.tables, groups.accumulators = retyped(groups.tables, groups.accumulators, fresh)
+
+    def _gather(self) -> None:
+        """Group the rows that wait."""
+        groups = self.groups
+        if not groups.waiting:
+            return
+        rows, sign = pa.concat_batches([batch for batch, _ in groups.waiting]), groups.waiting[0][1]
+        groups.waiting, groups.rows = [], 0
+        groups.tables.append(accumulated(rows, self.keys, groups.accumulators, sign))
+        self._merge(least=2 * MAX_PARTIAL_GROUPS)
+
+    def _merge(self, least: int = 0) -> pa.Table | None:
+        """Merge the tables of groups to one, if they have so many rows. Return it; None without groups."""
+        groups = self.groups
+        if len(groups.tables) > 1 and sum(table.num_rows for table in groups.tables) >= least:
+            groups.tables = [merged(groups.tables, self.keys, groups.accumulators)]
+        return groups.tables[0] if groups.tables else None
+
+
+@attrs.define
+class PartialGroupBy(_Grouping):
+    """The partial aggregation of a `GroupBy`, before the exchange, so that few rows cross it."""
+
+    def _gather(self) -> None:
+        super()._gather()
+        if len(self.groups.tables) == 1 and self.groups.tables[0].num_rows > MAX_PARTIAL_GROUPS:
+            self.end_window()
+
+    def end_window(self) -> None:
+        """Emit the groups, with what is kept of them."""
+        super()._gather()
+        table = self._merge()
+        if table is not None:
+            for batch in table.to_batches():
+                self.output.emit_batch(batch)
+        self.groups = _Groups()
+
+
+@attrs.define(init=False)
+class GroupBy(_Grouping):
+    """One row for each group of rows: the columns of the key, and any number of aggregates. `GROUP BY` of SQL.
+
+    Args:
+        keys: the columns that are the key. Without any, all rows are one group. Nulls are one key, and so are all NaN.
+        aggregates: the other columns, by name: `agg.count()`, `agg.sum("price")`, `agg.mean`, `agg.min`, `agg.max`.
+        scope: the input that a row covers. `all`: a launch takes its input as one window, and a later launch with more input is
+            refused. `window`: a window, however the input is cut; rows that are taken back are refused, as they may be in others.
+        combiner: whether rows are aggregated before the exchange too, so that few cross it. The result is the same.
+
+    Rows come in the order of their keys. What is taken back before it ends is not counted.
+
+    >>> from dagflow.testing import run_operator
+    >>> from operators import agg
+    >>> import pyarrow as pa
+    >>> sales = pa.record_batch({"shop": ["b", "a", "b"], "price": [5, 7, 6]})
+    >>> run_operator(GroupBy("shop", sold=agg.count(), revenue=agg.sum("price")), {"input": [sales]})["output"]
+    [{'shop': 'a', 'sold': 1, 'revenue': 7}, {'shop': 'b', 'sold': 2, 'revenue': 11}]
+    """
+
+    partition_key_fixed: ClassVar[bool] = True
+
+    scope: ResultScope = attrs.field(default="all", kw_only=True, validator=one_of(get_args(ResultScope)))  # type: ignore[misc]
+    combiner: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
+
+    partials = InputPort[Any](optional=True)
+
+    @property
+    def takes_changes(self) -> bool:  # type: ignore[override]
+        """True unless a window has a part of the input."""
+        return self.scope == "all"
+
+    def __init__(self, *keys: str, **properties: Any) -> None:
+        own = {name: each for name, each in properties.items() if not isinstance(each, Aggregation)}
+        aggregates = {name: each for name, each in properties.items() if isinstance(each, Aggregation)}
+        own.setdefault("keys", keys)
+        own.setdefault("aggregates", aggregates)
+        self.__attrs_init__(**own)  # made by attrs
+
+    def check(self) -> None:
+        """Raise ValueError where names contradict each other."""
+        with all_problems(super().check) as problems:
+            names = [*self.keys, *self.aggregates]
+            twice = sorted({name for name in names if names.count(name) > 1})
+            if twice:
+                problems.append(f"the column {twice[0]!r} would be there twice: give the aggregate, or the key, another name")
+            if not names:
+                problems.append("it has neither keys nor aggregates: GroupBy('shop', sold=agg.count())")
+
+    def partition_key(self, port: str) -> Any:
+        """Return the key: all rows of a group reach one partition."""
+        return self.keys or no_key
+
+    def partial_aggregation(self, port: str) -> tuple[Operator, str] | None:
+        """Return the partial aggregation."""
+        if port != "input" or not self.combiner:
+            return None
+        return PartialGroupBy(keys=self.keys, aggregates=self.aggregates, on_error=self.on_error), "partials"
+
+    @partials.batch
+    def add_partials(self, batch: pa.RecordBatch) -> None:
+        """Take groups in."""
+        groups = self.groups
+        fresh = [Accumulator.of_parts(name, each.function, each.column, batch.schema) for name, each in self.aggregates.items()]
+        groups.tables, groups.accumulators = retyped(groups.tables, groups.accumulators, fresh)
+        groups.tables.append(pa.Table.from_batches([batch]))
+        self._merge(least=2 * MAX_PARTIAL_GROUPS)
+
+    def end_window(self) -> None:
+        """Emit the rows of groups, in the order of their keys."""
+        self._gather()
+        table = self._merge()
+        if table is None:
+            return
+        self._emit(table)
+        self.groups = _Groups()
+
+    def _emit(self, table: pa.Table) -> None:
+        rows = self._rows(table)
+        for batch in rows.to_batches(max_chunksize=MAX_ROWS_OF_A_BATCH):
+            self.output.emit_batch(batch)
+
+    def _rows(self, table: pa.Table) -> pa.Table:
+        """Return the rows of groups that have any input, in the order of their keys."""
+        table = table.filter(pc.greater(table.column(ROWS), 0))
+        if self.keys:
+            table = table.sort_by([(name, "ascending") for name in self.keys])
+        columns = {name: table.column(name) for name in self.keys}
+        return pa.table({**columns, **{each.name: each.results(table) for each in self.groups.accumulators}})

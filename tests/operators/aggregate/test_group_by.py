@@ -1,0 +1,238 @@
+"""`GroupBy` against DuckDB: any rows of any types, in any chunks, some of them taken back."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import attrs
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dagflow.errors import ColumnNotThere, ColumnTypeChanged, TotalNotHeld, ValueColumnRefused
+from dagflow.testing import OperatorTask, run_operator
+from operators import GroupBy, agg
+from operators.aggregate.accumulators import Accumulator, accumulated, merged
+from operators.aggregate.group_by import PartialGroupBy
+from tests.tiers import examples
+
+NAN = float("nan")
+VALUES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
+    "int32": (pa.int32(), st.integers(-(2**31), 2**31 - 1)),
+    "int64": (pa.int64(), st.one_of(st.integers(-5, 5), st.integers(-(2**58), 2**58))),
+    "uint64": (pa.uint64(), st.integers(0, 2**58)),
+    "float64": (pa.float64(), st.one_of(st.floats(), st.sampled_from([1e20, -1e20, 1.0, 0.1, -0.0, NAN, math.inf, 5e-324]))),
+    "float32": (pa.float32(), st.floats(width=32)),
+    "decimal": (pa.decimal128(20, 3), st.decimals(-(10**16), 10**16, places=3)),
+    "string": (pa.string(), st.text("aZ\0ß☃", max_size=3)),
+    "timestamp": (pa.timestamp("ns"), st.integers(-(2**62), 2**62)),
+    "date": (pa.date32(), st.dates()),
+    "boolean": (pa.bool_(), st.booleans()),
+}
+ADDED_UP = ("int32", "int64", "uint64", "float64", "float32", "decimal")
+KEYS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
+    "one": (pa.int32(), st.integers(0, 2)),
+    "other": (pa.string(), st.sampled_from(["", "a", "b"])),
+    "real": (pa.float64(), st.sampled_from([0.0, -0.0, NAN, 1.5])),
+}
+
+
+@attrs.frozen
+class Case:
+    """Rows of a key and a value, those that are taken back among them, and where they are cut into chunks."""
+
+    keys: tuple[str, ...]
+    kind: str
+    rows: list[tuple[Any, ...]]
+    retracted: list[int]
+    cuts: list[int]
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([*((name, KEYS[name][0]) for name in self.keys), ("v", VALUES[self.kind][0])])
+
+    def batch(self, rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
+        columns = zip(*rows, strict=True) if rows else [[]] * len(self.schema)
+        return pa.record_batch([pa.array(list(c), f.type) for c, f in zip(columns, self.schema, strict=True)], schema=self.schema)
+
+    def chunks(self, rows: list[tuple[Any, ...]]) -> list[pa.RecordBatch]:
+        bounds = sorted({0, len(rows), *(cut for cut in self.cuts if cut < len(rows))})
+        return [self.batch(rows[start:stop]) for start, stop in pairwise(bounds)]
+
+    @property
+    def left(self) -> list[tuple[Any, ...]]:
+        gone = {number for number in self.retracted if number < len(self.rows)}
+        return [row for number, row in enumerate(self.rows) if number not in gone]
+
+    @property
+    def taken_back(self) -> list[tuple[Any, ...]]:
+        return [self.rows[number] for number in sorted({n for n in self.retracted if n < len(self.rows)})]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    keys = tuple(draw(st.lists(st.sampled_from(list(KEYS)), unique=True, max_size=2)))
+    kind = draw(st.sampled_from(list(VALUES)))
+    values = st.one_of(st.none(), VALUES[kind][1])
+    row = st.tuples(*(st.one_of(st.none(), KEYS[name][1]) for name in keys), values)
+    rows = draw(st.lists(row, max_size=20))
+    return Case(keys, kind, rows, draw(st.lists(st.integers(0, 19))), draw(st.lists(st.integers(1, 19))))
+
+
+def aggregates(kind: str) -> dict[str, Any]:
+    found = {"n": agg.count(), "values": agg.count("v"), "least": agg.min("v"), "most": agg.max("v")}
+    return {**found, "total": agg.sum("v"), "average": agg.mean("v")} if kind in ADDED_UP else found
+
+
+def plain(value: Any) -> Any:
+    """A value that equals itself: all NaN are one, and zeros too."""
+    if isinstance(value, float):
+        return "nan" if value != value else value + 0.0
+    return value
+
+
+def rows_of(table: pa.Table) -> Counter[tuple[Any, ...]]:
+    columns = [c.cast(pa.int64()) if pa.types.is_timestamp(c.type) else c for c in table.columns]
+    return Counter(tuple(map(plain, row)) for row in zip(*(c.to_pylist() for c in columns), strict=True))
+
+
+def expected(case: Case) -> Counter[tuple[Any, ...]]:
+    """DuckDB's groups; sums and means of floats by `math.fsum`."""
+    rows = pa.table({"#": range(len(case.left)), **dict(zip(case.schema.names, case.batch(case.left).columns, strict=True))})
+    by = ", ".join(f'"{name}"' for name in case.keys)
+    with duckdb.connect() as connection:
+        connection.register("rows", rows)
+        each = f"SELECT {by + ', ' if by else ''} count(*), count(v), min(v), max(v) FROM rows"
+        found: pa.Table = connection.execute(f"{each} GROUP BY {by}" if by else f"{each} HAVING count(*) > 0").to_arrow_table()
+    groups = rows_of(found)
+    if case.kind not in ADDED_UP:
+        return groups
+    values: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
+    for *key, value in case.left:
+        if value is not None:
+            values[tuple(map(plain, key))].append(value)
+    totals = {key: (total(given), mean(given)) for key, given in values.items()}
+    width = len(case.keys)
+    return Counter((*group, *map(plain, totals.get(group[:width], (None, None)))) for group in groups)
+
+
+def total(values: list[Any]) -> Any:
+    if not isinstance(values[0], float):
+        return sum(values)
+    if any(map(math.isnan, values)) or {math.inf, -math.inf} <= set(values):
+        return NAN
+    infinite = [value for value in values if math.isinf(value)]
+    try:
+        return infinite[0] if infinite else math.fsum(values)
+    except OverflowError:
+        return math.copysign(math.inf, sum(map(int, values)))
+
+
+def mean(values: list[Any]) -> float:
+    if isinstance(values[0], float) and not all(map(math.isfinite, values)):
+        return float(total(values))
+    try:
+        return float(sum(map(Fraction, values)) / len(values))
+    except OverflowError:
+        return math.inf
+
+
+class Batches(list[Any]):
+    """The end of the stream of a task: the batches as they come. Python has no objects for some of their values."""
+
+    def __init__(self, task: OperatorTask) -> None:
+        task._node.outlets["output"].inlets[:] = [self]
+
+    def steps(self, chunk: Any, retracts: bool) -> Iterator[Any]:
+        self.append((chunk, retracts))
+        return iter(())
+
+    @property
+    def rows(self) -> Counter[tuple[Any, ...]]:
+        found: Counter[tuple[Any, ...]] = Counter()
+        for batch, retracts in self:
+            (found.subtract if retracts else found.update)(rows_of(pa.Table.from_batches([batch])))
+        return Counter({row: number for row, number in found.items() if number})
+
+
+@given(cases())
+@settings(max_examples=examples(300), deadline=None)
+def test_any_rows_and_changes(case: Case) -> None:
+    with OperatorTask(PartialGroupBy(keys=case.keys, aggregates=aggregates(case.kind)), in_batches=True) as task:
+        partials = Batches(task)
+        for chunk in case.chunks(case.rows):
+            task.give("input", chunk)
+        for chunk in case.chunks(case.taken_back):
+            task.give("input", chunk, retracts=True)
+    with OperatorTask(GroupBy(*case.keys, **aggregates(case.kind)), in_batches=True) as task:
+        groups = Batches(task)
+        for batch, retracts in partials:
+            assert not retracts
+            task.give("partials", batch)
+    assert groups.rows == expected(case)
+
+
+@given(cases())
+@settings(max_examples=examples(100), deadline=None)
+def test_without_a_partial_aggregation(case: Case) -> None:
+    with OperatorTask(GroupBy(*case.keys, **aggregates(case.kind)), in_batches=True) as task:
+        groups = Batches(task)
+        for chunk in case.chunks(case.taken_back):  # the order of signs means nothing
+            task.give("input", chunk, retracts=True)
+        for chunk in case.chunks(case.rows):
+            task.give("input", chunk)
+    assert groups.rows == expected(case)
+
+
+def test_without_changes_only_the_extremes_are_kept() -> None:
+    rows = pa.record_batch({"k": [1, 1, 2], "v": [5, 3, None]})
+    partial = PartialGroupBy(keys=["k"], aggregates={"least": agg.min("v")})
+    found = run_operator(partial, {"input": [rows]})["output"]
+    assert found == [
+        {"k": 1, "#rows": 2, "least#values": [{"value": 3, "n": 1}]},
+        {"k": 2, "#rows": 1, "least#values": []},
+    ]
+
+
+def grouped(*batches: dict[str, Any], **aggregates: Any) -> list[Any]:
+    given = [each if isinstance(each, pa.RecordBatch) else pa.record_batch(each) for each in batches]
+    return run_operator(GroupBy("k", scope="window", **aggregates), {"input": given})["output"]
+
+
+def test_a_column_without_values_takes_the_type_of_later_ones() -> None:
+    nothing = {"k": [1], "v": pa.nulls(1)}
+    assert grouped(nothing, total=agg.sum("v"), least=agg.min("v")) == [{"k": 1, "total": None, "least": None}]
+    for batches in ([nothing, {"k": [1], "v": [0.5]}, nothing], [{"k": [1], "v": [0.5]}, nothing]):
+        assert grouped(*batches, total=agg.sum("v"), least=agg.min("v")) == [{"k": 1, "total": 0.5, "least": 0.5}]
+
+
+def test_what_cannot_be_right_is_refused() -> None:
+    with pytest.raises(ColumnTypeChanged, match="'v' is double, and was int64 before"):
+        grouped({"k": [1], "v": [1]}, {"k": [1], "v": [0.5]}, total=agg.sum("v"))
+    with pytest.raises(TotalNotHeld, match="'total' is 9223372036854775808 in a group"):
+        grouped({"k": [1, 1], "v": [2**62, 2**62]}, total=agg.sum("v"))
+    with pytest.raises(ValueColumnRefused):
+        grouped({"k": [1], "v": ["a"]}, total=agg.sum("v"))
+    with pytest.raises(ColumnNotThere, match="an aggregate"):
+        grouped({"k": [1]}, total=agg.sum("v"))
+    with pytest.raises(ValueError, match="the column 'k' would be there twice"):
+        GroupBy("k", k=agg.count()).check()
+    with pytest.raises(ValueError, match="neither keys nor aggregates"):
+        GroupBy().check()
+
+
+def test_digits_of_many_rows_are_carried() -> None:
+    """A digit holds sums of 2**32 values; more of them are carried on."""
+    accumulator = Accumulator.of("s", "sum", "v", pa.float64())
+    batch = pa.record_batch({"v": [1.0]})
+    table = accumulated(batch, (), [accumulator], 1)
+    for _ in range(40):  # twice as much each time
+        table = merged([table, table], (), [accumulator])
+    assert accumulator.results(table).to_pylist() == [2.0**40]
