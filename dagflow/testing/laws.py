@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from dagflow.model.graph.changes import follows_changes
 from dagflow.model.graph.checks import states_saved
 from dagflow.model.graph.class_checks import line_of_name, of_operator, shared_values
 from dagflow.model.operator.base import ErrorRecord, Operator, fields_of
@@ -25,7 +26,7 @@ from dagflow.runtime.task.recording_files import RecordedFile, RecordingFiles
 from dagflow.state.task_states import declared_states
 from dagflow.state.values import decode_state, encode_state
 from dagflow.testing.errors import ChangedInPlace, HypothesisMissing
-from dagflow.testing.operators import NAME, Bench
+from dagflow.testing.operators import NAME, Bench, TakenBack
 from dagflow.testing.tasks import reported_errors
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def check_operator(
        same whether several values become one at once or one after the other, with those of idle partitions or without. No
        value of a `MapState` is changed in place.
     7. *Records stay as they are*: it changes none that it has received or emitted.
+    8. *Changes cancel*, where it can follow them: of rows that come and are taken back, in any order, nothing is left.
 
     Every record is checked against its port's type. Of records that `on_error` skips, laws compare which, not why.
 
@@ -149,12 +151,48 @@ class _Laws:
             self._same(law, records, reference, self._run(parts, form, emitted=True))
         if declared_states(self.operator):
             self._state_resumes(records, first, second)
+        if follows_changes(self.operator) and reference.error is None:
+            self._changes_cancel(records, parts[1])
         if self._is_partitioned_freely():
             one, other = self._run([records[:second]]), self._run([records[second:]])
             if reference.error is None and reference.files == {} and one.files == {} and other.files == {}:
                 ports = {name: one.ports[name] + other.ports[name] for name in reference.ports}
                 joined = _Output(ports, {}, one.skipped + other.skipped)
                 self._same(f"partitions do not matter: split at {second}", records, reference, joined)
+
+    def _changes_cancel(self, records: list[Any], some: list[Any]) -> None:
+        """Try a window with all records and a window with some more, which are taken back: before, or after all others."""
+        given, extra, gone = {self.port: records}, {self.port: some}, TakenBack({self.port: some})
+        for form in self._forms(records):
+            standing = self._standing(form, given)
+            for law, chunks in {
+                "before they come": (gone, given, extra),
+                "after they came": (extra, given, gone),
+                "all of them": (given, TakenBack(given)),
+            }.items():
+                expected = {} if law == "all of them" else standing
+                found = self._standing(form, *chunks)
+                if any(not _equal_in_any_order(found.get(port, []), expected.get(port, [])) for port in {*found, *expected}):
+                    raise AssertionError(
+                        f"{self._name}: changes cancel: {form}, records are taken back {law}\n  records    {records!r}\n"
+                        f"  taken back {records if law == 'all of them' else some!r}\n  expected   {expected!r}\n"
+                        f"  found      {found!r}"
+                    )
+
+    def _standing(self, form: str, *chunks: Any) -> dict[str, list[Any]]:
+        """Return what stands by port after a window: what was emitted and not taken back, and what was taken back without that.
+
+        Rejected records are left out: they are rejected once, whether or not they are taken back.
+        """
+        bench = Bench(self.operator, {self.port: [r for chunk in chunks for r in chunk[self.port]]}, form=form, is_changing=True)
+        with reported_errors(), bench.flow(_SPEC, RecordingFiles()) as flow:
+            bench.run(flow, 0, *chunks)
+        standing = {}
+        for port in {*bench.emitted, *bench.emitted.retracted} - {"errors"}:
+            emitted, retracted = list(bench.emitted.get(port, [])), bench.emitted.retracted.get(port, [])
+            missing = [record for record in retracted if not _removed(emitted, record)]
+            standing[port] = [*emitted, *(("taken back", record) for record in missing)]
+        return standing
 
     def _is_partitioned_freely(self) -> bool:
         return self.operator.partitionable and not state_fields(type(self.operator))
@@ -301,6 +339,19 @@ def _equal(one: Any, other: Any) -> bool:
         return pickle.dumps(one) == pickle.dumps(other) and repr(one) == repr(other)
     except Exception:  # noqa: BLE001
         return False
+
+
+def _removed(records: list[Any], record: Any) -> bool:
+    """Remove a record from a list. Return False if it is not there."""
+    place = next((number for number, each in enumerate(records) if _equal(each, record)), None)
+    if place is not None:
+        del records[place]
+    return place is not None
+
+
+def _equal_in_any_order(one: list[Any], other: list[Any]) -> bool:
+    left = list(other)
+    return len(one) == len(other) and all(_removed(left, record) for record in one)
 
 
 _NONE: Any = object()

@@ -152,6 +152,10 @@ def run_operator(
     return bench.emitted
 
 
+class TakenBack(dict[str, Sequence[Any]]):
+    """Records by input port that are taken back."""
+
+
 def windows_of(records: Given) -> list[dict[str, Sequence[Any]]]:
     """Return the records of each window by port."""
     split = {
@@ -172,7 +176,7 @@ class Bench:
     types: dict[str, Any]
     _log: WindowLog
 
-    def __init__(self, operator: Operator, records: Given, *, form: str | None = None) -> None:
+    def __init__(self, operator: Operator, records: Given, *, form: str | None = None, is_changing: bool = False) -> None:
         if not isinstance(operator, Operator):
             raise TypeError(f"{operator!r} is not an operator")
         operator.check()
@@ -186,7 +190,7 @@ class Bench:
         self.types = _types(operator, records)
         if form is None and any(_goes_as_batch(operator, port, each) for port, given in records.items() for each in _flat(given)):
             form = BATCH
-        self.program = pickled(_program(operator, self.types, list(records), form), travels=False)
+        self.program = pickled(_program(operator, self.types, list(records), form, is_changing), travels=False)
 
     def flow(
         self, spec: TaskSpec, files: FileMaker | None = None, clock: Clock | None = None, before: Operator | None = None
@@ -200,7 +204,7 @@ class Bench:
         return Flow(program, spec, files, clock)
 
     def run(self, flow: Flow, window: int, *chunks: Given) -> None:
-        """Run one window of given records, in chunks."""
+        """Run one window of given records, in chunks; some are `TakenBack`."""
 
         def body() -> None:
             for given in chunks:
@@ -283,18 +287,18 @@ class Bench:
 
     def _deliver(self, flow: Flow, given: Given) -> None:
         for port, records in given.items():
-            check = type_check(f"{NAME}.{port}", self.types[port], "was given")
+            check, retracts = type_check(f"{NAME}.{port}", self.types[port], "was given"), isinstance(given, TakenBack)
             for in_columns, run in groupby(records, functools.partial(_goes_as_batch, self.operator, port)):
                 together = list(run)
                 if in_columns:
                     for columns in together:
                         for batch in columns.to_batches() if hasattr(columns, "to_batches") else [columns]:
-                            flow.nodes[NAME].inlets[port].take(batch)
+                            flow.nodes[NAME].inlets[port].take(batch, retracts)
                     continue
                 if check is not None:
                     for record in together:
                         check(record)
-                flow.deliver(NAME, port, together)
+                flow.nodes[NAME].inlets[port].take(together, retracts)
 
     def _decide(self, window: int, report: TaskReport, live: Operator) -> None:
         plan = WindowPlan(window=window, items={}, partitions={}, places={}, states={}, driver=report)
@@ -368,8 +372,8 @@ def _type_of(record: Any) -> Any:
     return type(record)
 
 
-def _program(operator: Operator, types: dict[str, Any], used: list[str], form: str | None) -> Program:
-    inputs = {port: PortPlan(_handled(operator, port, form), types[port]) for port in used}
+def _program(operator: Operator, types: dict[str, Any], used: list[str], form: str | None, is_changing: bool) -> Program:
+    inputs = {port: PortPlan(_handled(operator, port, form), types[port], is_changing=is_changing) for port in used}
     outputs, collectors = {}, []
     handled = {into.form for into in inputs.values()} or {RECORD}
     offered: set[str] = set()
@@ -380,7 +384,7 @@ def _program(operator: Operator, types: dict[str, Any], used: list[str], form: s
         offered |= can if port != "errors" else set()
         batches = BATCH in can and (form == BATCH or RECORD not in can)
         collector = f"{NAME}.{port}"
-        changes = bool(operator.takes_changes or operator.emits_changes)
+        changes = is_changing or bool(operator.takes_changes or operator.emits_changes)
         outputs[port] = OutputPlan(types[port], ((collector, "input"),), batches, changes)
         collectors.append(ProgramOperator(collector, WorkItems(), {"input": PortPlan(RECORD, types[port])}, {}))
     if form is not None and form not in offered:

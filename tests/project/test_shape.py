@@ -36,7 +36,7 @@ BUDGET = {
     "dagflow/state": 741,
     "dagflow/storage": 1998,
     "dagflow/telemetry": 801,
-    "dagflow/testing": 1471,
+    "dagflow/testing": 1501,
     "operators": 34,
     "operators/aggregate": 1456,
     "operators/compression": 663,

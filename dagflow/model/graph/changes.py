@@ -29,7 +29,7 @@ def changing_ports(nodes: Mapping[str, OperatorNode], streams: Mapping[str, Stre
         operator = node.operator
         above = next((changing[stream.source] for stream, _ in into.get(name, ()) if stream.source in changing), None)
         by = name if operator.emits_changes else above
-        if by is None or operator.emits_changes is False or (by == above and not _follows(operator, emits=True)):
+        if by is None or operator.emits_changes is False or (by == above and not follows_changes(operator)):
             continue
         changing.update({PortName(name, port): by for port in output_ports(type(operator)) if port != "errors"})
     return changing
@@ -43,7 +43,7 @@ def changes_refused(nodes: Mapping[str, OperatorNode], streams: Mapping[str, Str
             continue
         for sink in stream.sinks:
             node = nodes[sink.operator]
-            if not _follows(node.operator, emits=sink.operator in sources):
+            if not follows_changes(node.operator, emits=sink.operator in sources):
                 yield ChangesRefused(
                     port=str(sink),
                     operator=type(node.operator).__name__,
@@ -54,6 +54,7 @@ def changes_refused(nodes: Mapping[str, OperatorNode], streams: Mapping[str, Str
                 )
 
 
-def _follows(operator: Operator, *, emits: bool) -> bool:
+def follows_changes(operator: Operator, *, emits: bool = True) -> bool:
+    """Return whether an operator can follow rows that are taken back. `emits`: something follows from its rows."""
     is_plain = is_function_of_rows(operator) and type(operator).end_window is Operator.end_window
     return operator.takes_changes or (emits and is_plain and not isinstance(operator, DataFrameOperator))

@@ -75,9 +75,10 @@ class Operator(Component, Keyed, Stateful, SchemaAware, ReadsFiles, WritesFiles,
             of one window, which its author wants although windows are cut by size and time. `all`: all input. None: nothing is
             said, and an operator that keeps `WindowState` or emits in `end_window` is taken to mean all input. A subclass may
             make it a property.
-        takes_changes: True if the operator also handles rows that are taken back (`context.retracts`), and may take back what it
-            has emitted (`OutputPort.retract`). Functions of single rows handle them without knowing.
-        emits_changes: whether its streams are changing ones: True always, False never; None: if one of its inputs is.
+        takes_changes: True if the operator also handles rows that are taken back (`context.retracts`). Functions of single rows
+            handle them without knowing.
+        emits_changes: whether it may take back what it has emitted (`OutputPort.retract`), so that its streams are changing ones:
+            True always, False never; None: if one of its inputs is.
         follows_event_time: True if a keyed operator runs in every window, even without records. It gets the event time
             (`context.event_time`), and reports the times it has seen (`context.saw`).
         partitioner: the partitioner of the operator, unless `DAG.set_attributes` sets another.

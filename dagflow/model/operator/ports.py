@@ -192,7 +192,7 @@ class OutputPort(Port, Generic[OneRecordType]):
 
     What a handler emits has the sign of the rows that it is called with: from rows that are taken back follow rows that are taken
     back. `retract` and `retract_batch` take back what was emitted before, in this window or an earlier one (while a handler is
-    called with rows that are taken back, they insert). Only operators with `takes_changes` call them.
+    called with rows that are taken back, they insert). Only operators with `emits_changes` call them.
 
     Args:
         optional: the port may stay unconnected; what is emitted is then dropped.

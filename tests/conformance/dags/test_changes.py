@@ -18,7 +18,7 @@ from dagflow.launching.build import build
 from dagflow.lineage.peek import peek_at
 from dagflow.render.peek import peek_text
 from dagflow.scaling import StatelessPartitioner
-from dagflow.testing import Collector, OperatorTask, run_dag, run_operator
+from dagflow.testing import Collector, OperatorTask, check_operator, run_dag, run_operator
 from operators import Filter, GroupBy, Map, RecordWriter, agg
 from tests.conformance.windows import InWindows
 from tests.tiers import examples
@@ -45,7 +45,6 @@ class Worth:
 class Newest(Operator):
     """Emits the newest state of each order, and takes back the one before."""
 
-    takes_changes: ClassVar[bool] = True
     emits_changes: ClassVar[bool | None] = True
 
     input = InputPort[Order](partition_by="number")
@@ -260,7 +259,6 @@ def test_a_retraction_that_fails_is_counted_and_no_error_record() -> None:
 
 def test_an_operator_that_has_not_declared_it_cannot_take_rows_back() -> None:
     class Undeclared(Newest):
-        takes_changes: ClassVar[bool] = False
         emits_changes: ClassVar[bool | None] = None
 
     with pytest.raises(RetractionUndeclared, match="declare emits_changes = True in its class"):
@@ -273,3 +271,17 @@ def test_peek_shows_what_is_taken_back() -> None:
     built = build(application(together, Collector[Order](), Collector[Worth](), Collector[Any]()))
     text = peek_text(peek_at(built, "newest.output", n=30))
     assert sum("taken back" in line for line in text.splitlines()) == 4
+
+
+def test_check_operator_finds_changes_that_do_not_cancel() -> None:
+    check_operator(Map(doubled), ORDERS, max_examples=20)
+    check_operator(Totals(), ORDERS, max_examples=20)
+    check_operator(GroupBy("customer", n=agg.count(), most=agg.max("worth")), ORDERS, port="input", max_examples=20)
+
+    class Forgets(Totals):
+        def end_window(self) -> None:
+            for customer, (_, worth) in self.changes.items():
+                self.output.emit(Worth(customer, worth))  # of a customer without orders, too
+
+    with pytest.raises(AssertionError, match="changes cancel: record, records are taken back all of them"):
+        check_operator(Forgets(), ORDERS, max_examples=20)
