@@ -134,11 +134,8 @@ class Session(abc.ABC):
         """
         return True
 
-    def unforeseen(self, table: str, keys: Sequence[str]) -> list[str]:
-        """Return what may refuse rows of a table only when they are published: foreign keys, for example.
-
-        `keys`: of an upsert, whose unique index refuses nothing.
-        """
+    def unforeseen(self, table: str) -> list[str]:
+        """Return what may refuse rows of a table only when they are published: foreign keys, for example."""
         return []
 
     def later_rows(self, table: str) -> str:

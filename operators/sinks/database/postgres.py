@@ -301,7 +301,15 @@ class PostgresSession(Session):
             f" WHERE attrelid = to_regclass({PARAMETER}) AND attnum > 0 AND NOT attisdropped AND attnotnull"
             " AND NOT atthasdef AND attidentity = '' ORDER BY attnum"
         )
-        return [str(name) for (name,) in self.select(statement, self.qualified(table))]
+        return [] if self._has_own_values(table) else [str(name) for (name,) in self.select(statement, self.qualified(table))]
+
+    def _has_own_values(self, table: str) -> bool:
+        """Return whether triggers may give rows other values before the table looks at them: no copy can stand for it."""
+        statement = (
+            f"SELECT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = to_regclass({PARAMETER}) AND NOT tgisinternal"
+            " AND tgenabled <> 'D' AND tgtype & 7 = 7)"  # BEFORE INSERT FOR EACH ROW
+        )
+        return bool(_first(self.select(statement, self.qualified(table))))
 
     def has_rules(self, table: str, keys: Sequence[str]) -> bool:
         """See `Session.has_rules`."""
@@ -313,7 +321,7 @@ class PostgresSession(Session):
         )
         return bool(_first(self.select(statement, self.qualified(table))) or self._indexes(table, keys))
 
-    def unforeseen(self, table: str, keys: Sequence[str]) -> list[str]:
+    def unforeseen(self, table: str) -> list[str]:
         """See `Session.unforeseen`."""
         place = self.qualified(table)
         statement = (
@@ -339,6 +347,8 @@ class PostgresSession(Session):
         staged may clash with, or update: there the rows go in as they will when they are published.
         """
         each, table = rehearsal, self.qualified(rehearsal.table)
+        if self._has_own_values(each.table):
+            return
         rows, copy = (self.qualified(f"{each.scratch}_{part}") for part in ("rows", "copy"))
         names = ", ".join(map(self._quoted, each.names))
         self.run("SAVEPOINT dagflow_rehearsal")

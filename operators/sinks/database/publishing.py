@@ -124,7 +124,7 @@ class Publisher:
             warnings = [
                 f"the table has {each}: rows that it refuses are noticed only when their window is decided; "
                 "dagflow launch --reject-window then leaves such a window out"
-                for each in session.unforeseen(self.table, self.keys)
+                for each in session.unforeseen(self.table)
             ]
             if launch.application:
                 return warnings

@@ -433,6 +433,19 @@ def test_rows_that_keep_the_rules_go_in(
     assert postgres.rows() == after
 
 
+def test_a_table_whose_triggers_give_rows_their_values_takes_them(postgres: Database) -> None:
+    postgres.run("CREATE TABLE sales (item text NOT NULL CHECK (item <> ''), units bigint, day date NOT NULL)")
+    body = "BEGIN NEW.day = '2026-01-31'; NEW.item = coalesce(NEW.item, 'none'); RETURN NEW; END"
+    postgres.run(f"CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $${body}$$")
+    postgres.run("CREATE TRIGGER t BEFORE INSERT ON sales FOR EACH ROW EXECUTE FUNCTION f()")
+    columns = [("item", "string"), ("units", "int64")]
+    (warning,) = postgres.writer().check_store(SinkLaunch(name="app", sink="sink", columns=columns))
+    assert "the table has the trigger t" in warning
+    run_operator(postgres.writer(), {"input": [Sale("pen", 1), Sale(None, 2)]})
+    day = datetime.date(2026, 1, 31)
+    assert postgres.rows() == [("none", 2, day), ("pen", 1, day)]
+
+
 def test_what_no_task_can_foresee_is_said_at_launch(postgres: Database) -> None:
     postgres.run("CREATE TABLE IF NOT EXISTS shops (id int PRIMARY KEY); CREATE TABLE sales (shop int REFERENCES shops)")
     (warning,) = postgres.writer().check_store(SinkLaunch(name="app", sink="sink"))
