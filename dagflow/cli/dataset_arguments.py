@@ -41,12 +41,10 @@ def dataset_command(
     def make(function: Callable[..., Any]) -> click.Command:
         @click.pass_context
         def callback(context: click.Context, /, dataset: str, **rest: Any) -> Any:
-            from dagflow.ledger.dataset.find import find_dataset
-
             state = context.ensure_object(ErrorOutput)
             state.debug, state.json = rest.pop("debug"), rest.pop("json")
             dataset = expanded(dataset)
-            folder = find_dataset(dataset) if has_ledger else dataset
+            folder = _dataset(dataset) if has_ledger else dataset
             return function(DatasetArguments(folder, dataset, state.json), **rest)
 
         last: list[click.Parameter] = [
@@ -65,11 +63,34 @@ def dataset_command(
     return make
 
 
+def _dataset(place: str) -> str:
+    """Return the folder of a dataset (`find_dataset`). Raises RunWithoutDataset for a run folder."""
+    from dagflow.ledger.dataset.find import find_dataset
+    from dagflow.ledger.errors import LedgerMissing
+
+    try:
+        return find_dataset(place)
+    except LedgerMissing:
+        from dagflow.page.errors import RunWithoutDataset
+        from dagflow.page.run.report import run_report
+        from dagflow.runtime.run_folder.folders import is_run_folder
+
+        if not is_run_folder(place):
+            raise
+        report = run_report(place)
+        stores = tuple(f"{operator}: {figures.destination}" for operator, figures in report.sinks.items())
+        raise RunWithoutDataset(place=place, outputs=tuple(report.outputs), stores=stores) from None
+
+
 def application_options() -> list[click.Parameter]:
     """Return the options that name the application that made a dataset."""
     return [
         click.Option(["--run-folder"], metavar="PATH", help="Read this run folder, if it was moved away from the dataset."),
-        click.Option(["--app"], metavar="APP", help="Run this application, with the settings of -D and --conf."),
+        click.Option(
+            ["--app"],
+            metavar="APP",
+            help="Run this application, with the settings of -D and --conf; with --trust, also with those of the run folder.",
+        ),
         click.Option(
             ["--trust"],
             is_flag=True,
@@ -79,7 +100,7 @@ def application_options() -> list[click.Parameter]:
             ["-D", "define"],
             multiple=True,
             metavar="KEY=VALUE",
-            help="Set a setting of the application. With --trust, it replaces the recorded one; secrets are not recorded.",
+            help="Set a setting of the application. With --trust, it replaces the recorded one. Secrets are not recorded.",
         ),
         click.Option(["--conf"], multiple=True, metavar="FILE.toml", help="Read settings from a file. Needs --app."),
     ]

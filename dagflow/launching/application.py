@@ -53,6 +53,8 @@ def load_application(spec: str) -> Application:
         if not os.path.isfile(path):
             raise ApplicationMissing(spec=spec, reason=f"there is no file {path}")
         module = _load_file(os.path.abspath(path), spec)
+    elif os.path.dirname(place):  # not the name of a module
+        raise ApplicationMissing(spec=spec, reason=f"there is no folder {place}")
     else:
         module = _load_module(place, spec)
     default = os.path.basename(os.path.dirname(os.path.abspath(path))) if path.endswith("app.py") else place.rpartition(".")[2]

@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from dagflow.config.errors import ConfigErrors, MissingSetting
 from dagflow.errors import DagflowError
 from dagflow.launching.build import LoadedApplication, build
 from dagflow.launching.record import rebuild
@@ -108,7 +109,8 @@ class ApplicationLocator:
     Attributes:
         run_folder: where the run folder is now, if not where the dataset says.
         application: the application as for `dagflow launch`, or a function `populate_dag`; None: what the run folder says.
-        trust: without an `application`, the code that the run folder names may run.
+        trust: without an `application`, the code that the run folder names may run; with one, it gets the settings that the run
+            folder has.
         definitions, conf_files: settings, as for `-D` and `--conf`; with what the run folder says, `-D` adds to that.
     """
 
@@ -124,9 +126,14 @@ class ApplicationLocator:
         Raises NotTraceable (CodeNotNamed: nothing was loaded), ConfigError, DagError.
         """
         if self.application is not None:
-            application = build(
-                self.application, environment=os.environ, conf_files=self.conf_files, definitions=tuple(self.definitions)
-            )
+            recorded = tuple(window.launched().definitions) if self.trust else ()
+            definitions = (*recorded, *self.definitions)
+            try:
+                application = build(self.application, environment=os.environ, conf_files=self.conf_files, definitions=definitions)
+            except (MissingSetting, ConfigErrors) as error:
+                if not self.trust:
+                    error.add_note("  help: the run folder has the settings of its launch: --trust uses them, beside yours")
+                raise
             return application, os.getcwd(), ()
         record = window.launched()
         if not self.trust:

@@ -48,7 +48,7 @@ from dagflow.runtime.windows.plan_window import fill, reset
 from dagflow.state.task_states import declared_states, encoded_states, restore_states
 from dagflow.storage import MemoryStore
 from dagflow.testing.errors import ChangedInPlace
-from dagflow.testing.tasks import reported_errors
+from dagflow.testing.tasks import check_class, reported_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -124,6 +124,7 @@ def run_operator(
         FieldFrozen: the operator assigned what is not declared.
         ChangedInPlace: it changed a value of a `MapState` without assigning it.
         ValueError: its own `check()` rejects its properties.
+        DagError: a DAG would refuse its class, for a list that all copies share, say.
 
     >>> from operators import Filter
     >>> run_operator(Filter(lambda line: line != ""), {"input": ["a", "", "b"]})
@@ -179,7 +180,7 @@ class Bench:
     def __init__(self, operator: Operator, records: Given, *, form: str | None = None, is_changing: bool = False) -> None:
         if not isinstance(operator, Operator):
             raise TypeError(f"{operator!r} is not an operator")
-        operator.check()
+        check_class(operator)
         self.operator = operator
         self.emitted = Emitted({port: [] for port in output_ports(type(operator)) if port != "errors"})
         self._log = WindowLog(MemoryStore())
@@ -303,9 +304,10 @@ class Bench:
     def _decide(self, window: int, report: TaskReport, live: Operator) -> None:
         plan = WindowPlan(window=window, items={}, partitions={}, places={}, states={}, driver=report)
         replacing = () if live.kept_snapshots() is None else (NAME,)
-        decision = decide(self._log, plan, "test", (), 0.0, False, limits={NAME: limits_of(live)}, replacing=replacing)
-        half = live if not live.partitionable else loaded(self.program).operators[0].operator
-        roll_forward(self._log, decision, {NAME: half}, False)
+        halves = {NAME: live if not live.partitionable else loaded(self.program).operators[0].operator}
+        limits = {NAME: limits_of(live)}
+        decision = decide(self._log, plan, "test", (), 0.0, False, limits=limits, replacing=replacing, operators=halves)
+        roll_forward(self._log, decision, halves, False)
 
     def _collect(self, flow: Flow) -> None:
         for port in output_ports(type(self.operator)):

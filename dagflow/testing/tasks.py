@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from dagflow.model.errors.dag import UnknownName
+from dagflow.model.graph.class_checks import of_operator
 from dagflow.model.graph.infer import own_bindings, port_types
 from dagflow.model.operator.base import Operator
 from dagflow.model.operator.context import Clock, OperatorContext
@@ -75,6 +76,13 @@ class FakeClock:
             raise ValueError(f"a clock cannot go back by {-seconds} s")
         with self._lock:
             self._passed += seconds
+
+
+def check_class(operator: Operator) -> None:
+    """Raise what a DAG would raise for the properties and the class of an operator: ValueError, DagError."""
+    operator.check()
+    for problem in of_operator(operator):
+        raise problem
 
 
 @contextmanager
@@ -230,7 +238,7 @@ class OperatorTask:
         clock: Clock | None = None,
         states: Mapping[str, Any] | None = None,
     ) -> None:
-        operator.check()
+        check_class(operator)
         self.operator = operator
         self.clock = clock or FakeClock()
         self.files = MemoryFiles()

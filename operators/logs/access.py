@@ -90,16 +90,16 @@ class ReadsLog:
     @property
     def connected(self) -> Connected:
         """The connection of this reader."""
-        found: Connected | None = self.__dict__.get("_connected")
-        if found is None:
-            found = self.__dict__["_connected"] = Connected(self.log)
-        return found
+        connected: Connected | None = self.__dict__.get("_connected")
+        if connected is None:
+            connected = self.__dict__["_connected"] = Connected(self.log)
+        return connected
 
     def disconnect(self) -> None:
         """Close the connection, if there is one."""
-        found: Connected | None = self.__dict__.pop("_connected", None)
-        if found is not None:
-            found.close()
+        connected: Connected | None = self.__dict__.pop("_connected", None)
+        if connected is not None:
+            connected.close()
 
     @contextlib.contextmanager
     def asking(self, doing: str) -> Iterator[None]:

@@ -99,7 +99,7 @@ class AvroDecoder:
             request.add_header("Authorization", f"Basic {login}")
         try:
             with urllib.request.urlopen(request, timeout=self.timeout) as answer:  # the user's own URL
-                told = json.load(answer)
+                schema_answer = json.load(answer)
         except urllib.error.HTTPError as error:
             if error.code == 404 and _error_code(error) == UNKNOWN_SCHEMA:
                 raise MessageNotReadable(reason=f"the registry {self.registry} does not have schema {number}") from None
@@ -108,15 +108,15 @@ class AvroDecoder:
         except (OSError, ValueError, http.client.HTTPException) as error:
             reason = str(error) or type(error).__name__
             raise LogUnavailable(log=self.registry, doing=doing, reason=reason) from None
-        if not isinstance(told, dict) or not isinstance(told.get("schema"), str):
+        if not isinstance(schema_answer, dict) or not isinstance(schema_answer.get("schema"), str):
             raise LogRefused(log=self.registry, doing=doing, reason="the answer is not that of a schema registry")
-        if told.get("schemaType", "AVRO") != "AVRO":
-            raise MessageNotReadable(reason=f"schema {number} is {told['schemaType']}, not Avro")
-        if subjects := [each["subject"] for each in told.get("references", ())]:
+        if schema_answer.get("schemaType", "AVRO") != "AVRO":
+            raise MessageNotReadable(reason=f"schema {number} is {schema_answer['schemaType']}, not Avro")
+        if subjects := [each["subject"] for each in schema_answer.get("references", ())]:
             raise MessageNotReadable(reason=f"schema {number} refers to others, which is not supported: {', '.join(subjects)}")
         fastavro = _fastavro()
         try:
-            parsed = _SCHEMAS[self.registry, number] = fastavro.parse_schema(json.loads(told["schema"]))
+            parsed = _SCHEMAS[self.registry, number] = fastavro.parse_schema(json.loads(schema_answer["schema"]))
         except Exception as error:  # noqa: BLE001  # whatever fastavro raises for a schema that is none
             raise MessageNotReadable(reason=f"schema {number} is not valid: {str(error) or type(error).__name__}") from None
         return parsed

@@ -62,10 +62,10 @@ def event_times_of(batch: pa.RecordBatch, event_time: str, value_format: ValueFo
     times = []
     for value in batch.column("value").drop_null().to_pylist():
         try:
-            found = decode(value)
+            part = decode(value)
             for name in path:
-                found = found[name] if isinstance(found, Mapping) else getattr(found, name)
-            time = time_of(found) if isinstance(found, str) else microseconds(found)
+                part = part[name] if isinstance(part, Mapping) else getattr(part, name)
+            time = time_of(part) if isinstance(part, str) else microseconds(part)
         except Exception as error:  # a message that cannot be read is the affair of its reader
             if isinstance(error, DagflowError) and error.is_fatal:
                 raise

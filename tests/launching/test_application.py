@@ -92,6 +92,7 @@ def test_two_applications_both_have_an_app(tmp_path: Path) -> None:
     [
         ("nowhere", "there is no folder, file or module nowhere"),
         ("nowhere.py", r"there is no file nowhere\.py"),
+        ("./nowhere", "there is no folder ./nowhere"),
         ("empty", r"the folder empty has no app\.py"),
         ("good.py:othre", r"good\.py has no 'othre'\. Did you mean 'other'"),
     ],

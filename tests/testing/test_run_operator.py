@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dagflow import ErrorRecord, InputOperator, InputPort, Operator, OperatorContext, OutputPort, ReaderRecord, State, WindowState
-from dagflow.errors import FieldFrozen, NotPicklable, NotSupported, OperatorFailed, UnknownName, WrongRecordType
-from dagflow.testing import FakeClock, Window, run_operator
+from dagflow.errors import ClassWrong, FieldFrozen, NotPicklable, NotSupported, OperatorFailed, UnknownName, WrongRecordType
+from dagflow.testing import FakeClock, OperatorTask, Window, run_operator
 from operators import Filter, Map, ParquetWriter, RecordWriter
 
 CALLS: list[str] = []
@@ -40,6 +40,26 @@ class Forms(Operator):
     def batch(self, batch: pa.RecordBatch) -> None:
         assert self.output.wants_batches
         self.output.emit_batch(pa.record_batch([pa.array([f"batch {v}" for v in batch.column(0).to_pylist()])], names=["value"]))
+
+
+class Shares(Operator):
+    """Keeps what it has seen in a set that all of its copies share."""
+
+    input = InputPort[int]()
+    output = OutputPort[int]()
+    seen = set()  # the mistake
+
+    @input.process
+    def once(self, record: int) -> None:
+        if record not in self.seen:
+            self.seen.add(record)
+            self.output.emit(record)
+
+
+@pytest.mark.parametrize("run", [OperatorTask, lambda operator: run_operator(operator, {"input": [1]})])
+def test_a_class_that_a_dag_refuses_is_refused(run: Any) -> None:
+    with pytest.raises(ClassWrong, match=r"Shares: seen is a set that all copies of the operator share.*\n  help: write seen"):
+        run(Shares())
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from dagflow.model.operator.base import Operator
 
 @attrs.frozen
 class StagedWindow:
-    """A decided window, as a sink publishes it.
+    """A window, as a sink publishes it.
 
     Attributes:
         application: the identity of the application on its run folder, the same in all launches. `--fresh` begins another one.
@@ -21,7 +21,8 @@ class StagedWindow:
         staged: what `stage` returned in the tasks that count, in their order. What other attempts have staged is not in it.
         sink: the name of the operator in the DAG: an application may have several sinks of one class.
         decision: the identity of the decision: 15 hexadecimal digits of its hash, which fit into an integer of 64 bits. A sink
-            keeps it with the number. "" in tests of an operator by itself, and where the decision is no longer kept.
+            keeps it with the number. "" in tests of an operator by itself, where the decision is no longer kept,
+            and in `check_window`.
     """
 
     application: str
@@ -148,6 +149,14 @@ class Sink(Operator):
 
         Called in tasks, after `end_window`. A task may run several times, also at the same time, so each attempt needs a place of
         its own (`uuid.uuid4()`), which the description names. What is staged must survive the task.
+        """
+
+    def check_window(self, window: StagedWindow) -> None:
+        """Raise what `publish` would raise for a window each time: two tasks have staged rows that do not go together, say.
+
+        Called on the driver's instance (not set up), once all tasks have staged, with what they have staged; the window before is
+        published. A window that is decided is published, however often that takes, so this is the last time to refuse it. Nothing
+        may be left of what is tried.
         """
 
     def publish(self, window: StagedWindow) -> None:

@@ -61,11 +61,14 @@ def decide(
     last: Decision | None = None,
     limits: Mapping[str, Sequence[RejectLimit]] | None = None,
     replacing: Collection[str] = (),
+    operators: Mapping[str, Operator] | None = None,
+    application: str = "",
 ) -> Decision:
     """Check that the reports cover the plan exactly, and publish the decision: the commit.
 
     `before`: the states of partitions after the last decision, which is `last`; `limits`: of rejected records, by operator;
-    `replacing`: the operators whose files replace those of earlier windows.
+    `replacing`: the operators whose files replace those of earlier windows; `operators`: the driver's half of each, whose sinks
+    may refuse the window (`Sink.check_window`).
 
     Raises WindowIncomplete, and ExpectationFailed if more records were rejected than a limit allows.
     """
@@ -76,10 +79,13 @@ def decide(
     for report in reports:
         for name, lines in report.notes.items():
             notes.setdefault(name, []).extend(lines)
-    operators = summed(report.operators for report in reports)
+    figures = summed(report.operators for report in reports)
     exchanges = summed_exchanges(report.exchanges for report in done)
     staged = _staged(reports)
-    expectations = verdicts(plan.window, limits or {}, operators, exchanges)
+    expectations = verdicts(plan.window, limits or {}, figures, exchanges)
+    for name, parts in staged.items():
+        if isinstance(sink := (operators or {}).get(name), Sink):
+            GuardedSink(name, sink).check_window(StagedWindow(application, plan.window, tuple(parts), name))
     files = named(plan.window, reports, replacing)
     if durable:
         for folder in {file.attempt.rpartition("/")[0] for file in files}:
@@ -93,7 +99,7 @@ def decide(
             window=plan.window,
             round=round,
             files=files,
-            operators=operators,
+            operators=figures,
             notes=notes,
             states=plan.states,
             partition_states=states_after(before or {}, [report.states for report in reports[1:]]),

@@ -404,14 +404,14 @@ def _check_end(
     """
     expected = next((window for window in reversed(marked) if _has_rows(read(window), folder)), -1)
     mark = _mark_of(ledger, app_id)
-    found = disagreement(log, mark, expected=expected, newest=newest)
-    if found == "store is older":
+    difference = disagreement(log, mark, expected=expected, newest=newest)
+    if difference == "store is older":
         head = ledger.head()
         if head is None:
             raise LedgerDamaged(folder, 0, "the ledger is gone, but the run has committed windows to it")
         reason = f"it is the newest, but the run has committed window {expected} after it: the end of the ledger is lost"
         raise LedgerCut(folder, head.seq, reason)
-    if found == "histories differ":
+    if difference == "histories differ":
         at = ledger.resume(refresh=False).at
         assert at is not None
         event = ledger.entry(at.seq).data

@@ -452,6 +452,8 @@ class WindowLoop:
             self._before,
             self._reject_limits,
             self._replacing,
+            self._halves,
+            self._datasets.app_id,
         )
         # Nothing follows from a decision that was made after a takeover.
         self._lock.check(max_age=self._lock.lease / LOOKS)

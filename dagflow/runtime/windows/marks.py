@@ -55,13 +55,13 @@ def checked_mark(
     doing = f"looking for the newest window in the store of {name!r}"
     look = functools.partial(GuardedSink(name, sink).newest_mark, last)
     mark: WindowMark | None = retry(max(0, progress.newest), doing, look)
-    found = None if mark is None else disagreement(log, mark, expected=last.number, newest=progress.newest)
-    if mark is None or found is None:
+    difference = None if mark is None else disagreement(log, mark, expected=last.number, newest=progress.newest)
+    if mark is None or difference is None:
         return mark
     store, run_folder = without_secrets(sink.destination()), log.store.url
-    if found == "run folder is older":
+    if difference == "run folder is older":
         raise RunFolderOlder(sink=name, store=store, window=mark.number, newest=progress.newest, run_folder=run_folder)
-    if found == "store is older":
+    if difference == "store is older":
         raise StoreOlder(sink=name, store=store, window=mark.number, published=last.number, run_folder=run_folder)
     raise HistoriesDiffer(sink=name, store=store, window=mark.number, run_folder=run_folder)
 

@@ -41,6 +41,10 @@ class GuardedSink:
         mark: WindowMark | None = self._call(self.sink.newest_mark, last)
         return mark
 
+    def check_window(self, window: StagedWindow) -> None:
+        """See `Sink.check_window`."""
+        self._call(self.sink.check_window, window)
+
     def publish(self, window: StagedWindow) -> None:
         """See `Sink.publish`."""
         self._call(self.sink.publish, window)

@@ -67,14 +67,14 @@ class KafkaClient:
         """
         began = time.monotonic()
         while True:
-            listed, found = self._answered(lambda: self._look(topics))
+            listed, answered = self._answered(lambda: self._look(topics))
             now = time.monotonic()
-            self._seen.update({place: (each, now) for place, each in found.items()})
+            self._seen.update({place: (each, now) for place, each in answered.items()})
             if listed <= self._seen.keys() or now - began > self.settings.timeout:
                 break
             time.sleep(_PAUSE)
         recent = {place: each for place, (each, at) in self._seen.items() if now - at <= self.settings.timeout}
-        known = {**{place: each for place, each in recent.items() if topics.has(each.topic)}, **found}
+        known = {**{place: each for place, each in recent.items() if topics.has(each.topic)}, **answered}
         return [known[place] for place in sorted(known)]
 
     def _look(self, topics: Topics) -> tuple[set[tuple[str, int]], dict[tuple[str, int], LogPartition]]:
@@ -91,11 +91,11 @@ class KafkaClient:
         asked = [self._ask_offsets(places, spec.earliest()), self._ask_offsets(places, spec.latest())]
         firsts, ends = (self._offsets(futures) for futures in asked)
         identities = self._identities(names) if cluster.controller_id in cluster.brokers else {}
-        found = {
+        places_now = {
             (topic, number): LogPartition(topic, number, firsts[topic, number], ends[topic, number], identities.get(topic))
             for topic, number in firsts.keys() & ends.keys()
         }
-        return {(each.topic, each.partition) for each in places}, found
+        return {(each.topic, each.partition) for each in places}, places_now
 
     def offsets_at(self, partitions: Sequence[LogPartition], time: int) -> list[int]:
         """See LogClient."""
@@ -103,11 +103,11 @@ class KafkaClient:
         spec = self._kafka.admin.OffsetSpec.for_timestamp(-(-time // 1000))
 
         def ask() -> list[int]:
-            found = self._offsets(self._ask_offsets(places, spec))
-            if missing := [each.name for each in partitions if (each.topic, each.partition) not in found]:
+            offsets = self._offsets(self._ask_offsets(places, spec))
+            if missing := [each.name for each in partitions if (each.topic, each.partition) not in offsets]:
                 reason = f"{missing[0]} is not known now"  # to begin at its end would skip its messages
                 raise LogUnavailable(log=self.settings.place, doing="asking for the offsets of a time", reason=reason)
-            return [found[each.topic, each.partition] for each in partitions]
+            return [offsets[each.topic, each.partition] for each in partitions]
 
         offsets = self._answered(ask)
         return [each.end if offset < 0 else offset for each, offset in zip(partitions, offsets, strict=True)]
@@ -198,29 +198,29 @@ class KafkaClient:
 
     def _offsets(self, futures: Mapping[Any, Future[Any]]) -> dict[tuple[str, int], int]:
         """Return the offsets that were asked for. A partition that is missing is left out."""
-        found = {}
+        offsets = {}
         for place, future in futures.items():
             try:
-                found[place.topic, place.partition] = int(future.result().offset)
+                offsets[place.topic, place.partition] = int(future.result().offset)
             except self._kafka.KafkaException as error:
                 if not is_missing(error.args[0]):
                     doing = f"asking for the offsets of {place.topic}[{place.partition}]"
                     raise self.settings.error(error.args[0], doing) from None
-        return found
+        return offsets
 
     def _identities(self, topics: Sequence[str]) -> dict[str, str]:
         """Return the ids of topics, as far as the servers tell them now. The next look asks again for others."""
         if not topics or self.settings.servers in _WITHOUT_IDENTITIES:
             return {}
-        found = {}
+        identities = {}
         for name, future in self._describe(topics, _IDENTITY_TIMEOUT).items():
             try:
-                found[name] = str(future.result().topic_id)
+                identities[name] = str(future.result().topic_id)
             except self._kafka.KafkaException as error:
                 if error.args[0].name() in _UNSUPPORTED:
                     _WITHOUT_IDENTITIES.add(self.settings.servers)
                     return {}
-        return {name: identity for name, identity in found.items() if identity != _NO_IDENTITY}
+        return {name: identity for name, identity in identities.items() if identity != _NO_IDENTITY}
 
     def _describe(self, topics: Sequence[str], timeout: float) -> Mapping[str, Future[Any]]:
         asked: Mapping[str, Future[Any]] = self.admin.describe_topics(

@@ -283,8 +283,8 @@ class NatsStream:
         """Ask the leader of the stream whether no message is left before an offset. Raises OffsetsGone."""
         if (first := self._first()) > self.position:
             raise OffsetsGone(first)
-        found = [self.client.next_message(self.stream, self.position, each) for each in self.client.log.subjects or (">",)]
-        return all(each is None or each["seq"] >= stop for each in found)
+        messages = [self.client.next_message(self.stream, self.position, each) for each in self.client.log.subjects or (">",)]
+        return all(each is None or each["seq"] >= stop for each in messages)
 
 
 def _microseconds(time: str) -> int:

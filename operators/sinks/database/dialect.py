@@ -44,19 +44,49 @@ class Rehearsal:
     """Staged rows that are to be inserted into a table.
 
     Attributes:
-        table: the table. `staged`: the staged one.
+        table: the table. `scratch`: the beginning of the names of tables for this purpose.
+        staged: the SELECT statement of the staged rows.
         names: the columns. `values`: an expression over the staged rows for each.
-        after: the mark behind the staged rows that were rehearsed before.
-        mode: of the sink. `on_conflict`: the end of its INSERT statement.
+        changes: of the table, which come before the rows: `ADD COLUMN …`.
+        mode: of the sink. `keys`: of an upsert. `order`: the columns of the staged rows that say which is the last one.
+        on_conflict: the end of its INSERT statement.
     """
 
     table: str
+    scratch: str
     staged: str
     names: Sequence[str]
     values: Sequence[str]
-    after: int
+    changes: Sequence[str]
     mode: Mode
-    on_conflict: str = ""
+    keys: Sequence[str]
+    order: Sequence[str]
+    on_conflict: str
+
+    @classmethod
+    def of(
+        cls, session: Session, dialect: SqlDialect, columns: Mapping[str, str], *, evolves: bool, **others: Any
+    ) -> Rehearsal | None:
+        """Return that of rows with these columns, as types by name; None without a table: it is created with the window.
+
+        `evolves`: the table is changed where it does not fit the rows.
+        """
+        target = fold(dialect, session.columns(others["table"]))
+        if not target:
+            return None
+        there = {name: target.get(dialect.folded(name), kind) for name, kind in columns.items()}
+        altered: list[str] = []
+        if evolves:
+            wanted = {dialect.folded(name): kind for name, kind in columns.items()}
+            altered = [change for change, _ in changes(dialect, wanted, columns, target)]
+            there = {name: dialect.wider(kind, columns[name]) or kind for name, kind in there.items()}
+        return cls(
+            names=list(columns),
+            values=[dialect.converted(dialect.quoted(name), kind, there[name]) for name, kind in columns.items()],
+            changes=altered,
+            on_conflict=on_conflict(dialect, others["mode"], others["keys"], list(columns)),
+            **others,
+        )
 
 
 class Session(abc.ABC):
@@ -97,13 +127,20 @@ class Session(abc.ABC):
         """Return the columns of a table that take no nulls, and have no value of their own in rows that lack them."""
         return []
 
+    def has_rules(self, table: str, keys: Sequence[str]) -> bool:
+        """Return False if `rehearse` would take any rows, beside their types and nulls: the table has no constraints or triggers.
+
+        `keys`: of an upsert, whose unique index refuses nothing.
+        """
+        return True
+
     def unforeseen(self, table: str) -> list[str]:
         """Return what may refuse rows of a table only when they are published: foreign keys, for example."""
         return []
 
-    def end_of(self, table: str) -> int:
-        """Return a mark behind the last row of a staged table, for `rehearse`."""
-        return 0
+    def later_rows(self, table: str) -> str:
+        """Return a condition that is true for the rows that a staged table will get, for `rehearse`."""
+        return "1 = 1"
 
     def rehearse(self, rehearsal: Rehearsal) -> None:  # noqa: B027  # sessions of others need not have it
         """Let the database look at staged rows as it will when they are published, and leave no trace of it.
@@ -168,12 +205,12 @@ class SqlDialect(abc.ABC):
         """Return whether values of a wider type are stored whole in a column of the target's type, or refused; never rounded."""
         return False
 
-    def most_characters(self, kind: str) -> int | None:
+    def max_characters(self, kind: str) -> int | None:
         """Return how many characters a column of a type takes; None where there is no limit."""
         return None
 
     def integers(self, kind: str) -> tuple[int, int] | None:
-        """Return the least and the largest integer of a type; None where there is no limit."""
+        """Return the smallest and the largest integer of a type; None where there is no limit."""
         return None
 
     def converted(self, column: str, staged: str, target: str) -> str:

@@ -26,9 +26,55 @@ CHUNK_ROWS = 1 << 16
 
 _INTEGERS, _REALS = ("smallint", "integer", "bigint"), ("real", "double precision")
 _UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "microseconds"}
-_OF_ROWS, _OF_TABLE = ("22", "23", "21"), ("42", "0A")
+_OF_ROWS, _OF_TABLE = ("22", "23", "21", "44", "P0", "54000"), ("42", "0A")
+"""The beginnings of the states of errors that rows cause, and of those that the table does. 54000: too long for an index."""
 _NEEDS = "CONNECT on the database, and USAGE and CREATE on the schema of the table"
 _SPECIAL = (("\\", "\\\\"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
+
+
+_INDEXES = f"""
+SELECT i.indexrelid::regclass::text, c.conname::text, i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL,
+  ARRAY(SELECT attname::text FROM pg_attribute WHERE attrelid = i.indrelid AND attnum = ANY (i.indkey[0:i.indnkeyatts - 1])),
+  ARRAY(SELECT pg_get_indexdef(i.indexrelid, n, true) FROM generate_series(1, i.indnkeyatts) n),
+  CASE WHEN c.contype = 'x' THEN ARRAY(
+      SELECT format('OPERATOR(%I.%s)', n.nspname, o.oprname) FROM unnest(c.conexclop) WITH ORDINALITY AS e(id, place)
+      JOIN pg_operator o ON o.oid = e.id JOIN pg_namespace n ON n.oid = o.oprnamespace ORDER BY e.place)
+    WHEN i.indisunique THEN array_fill('='::text, ARRAY[i.indnkeyatts]) ELSE ARRAY[]::text[] END,
+  coalesce(pg_get_expr(i.indpred, i.indrelid), 'true'), coalesce((to_jsonb(i) ->> 'indnullsnotdistinct')::boolean, false)
+FROM pg_index i LEFT JOIN pg_constraint c ON c.conindid = i.indexrelid AND c.contype IN ('p', 'u', 'x')
+WHERE i.indrelid = to_regclass({PARAMETER})"""
+
+
+@attrs.frozen
+class _Index:
+    """An index of a table.
+
+    Attributes:
+        name: as it stands in a statement. `constraint`: the one that it belongs to.
+        is_plain: it is unique, on columns alone, and on all rows.
+        columns: without those in expressions. `expressions`: of all of its columns.
+        operators: by which two rows clash; none if they may not.
+        predicate: true for the rows that are in it. `nulls_clash`: two nulls do.
+    """
+
+    name: str
+    constraint: str | None
+    is_plain: bool
+    columns: list[str]
+    expressions: list[str]
+    operators: list[str]
+    predicate: str
+    nulls_clash: bool
+
+    def values(self) -> str:
+        """Return its columns as those of a SELECT: `k0`, `k1` and so on."""
+        return ", ".join(f"{each} AS k{n}" for n, each in enumerate(self.expressions))
+
+    def equal(self) -> str:
+        """Return the condition for which rows of `a` and `b` clash."""
+        pairs = ((f"a.k{n}", f"b.k{n}", operator) for n, operator in enumerate(self.operators))
+        nulls = " OR ({0} IS NULL AND {1} IS NULL)" if self.nulls_clash else ""
+        return " AND ".join(f"({a} {operator} {b}{nulls.format(a, b)})" for a, b, operator in pairs)
 
 
 @attrs.frozen
@@ -112,7 +158,7 @@ class Postgres(SqlDialect):
         is_exact = digits[0] is not None and digits[1] is not None and digits[0][1] >= digits[1][1]
         return is_exact or (target in _INTEGERS and staged in _INTEGERS)
 
-    def most_characters(self, kind: str) -> int | None:
+    def max_characters(self, kind: str) -> int | None:
         """Return the length of `varchar(n)` and `char(n)`."""
         limit = re.fullmatch(r"character(?: varying)?\((\d+)\)", kind)
         return None if limit is None else int(limit[1])
@@ -190,9 +236,9 @@ class Postgres(SqlDialect):
 
     def _error(self, error: Any, doing: str) -> Exception:
         known, code = self.server.error(error, doing), error.sqlstate or ""
-        if not known.is_transient and code[:2] in _OF_ROWS:
+        if not known.is_transient and code.startswith(_OF_ROWS):
             return StatementRefused("rows", text_of(error))
-        if not known.is_transient and code[:2] in _OF_TABLE and code != "42501":
+        if not known.is_transient and code.startswith(_OF_TABLE) and code != "42501":
             return StatementRefused("table", text_of(error))
         return known
 
@@ -245,8 +291,8 @@ class PostgresSession(Session):
 
     def identity(self, table: str, create: bool = False) -> str | None:
         """Return the object identifier of a table."""
-        found: int | None = _first(self.select(f"SELECT to_regclass({PARAMETER})::oid::bigint", self.qualified(table)))
-        return None if found is None else str(found)
+        oid: int | None = _first(self.select(f"SELECT to_regclass({PARAMETER})::oid::bigint", self.qualified(table)))
+        return None if oid is None else str(oid)
 
     def required(self, table: str) -> list[str]:
         """See `Session.required`."""
@@ -255,7 +301,25 @@ class PostgresSession(Session):
             f" WHERE attrelid = to_regclass({PARAMETER}) AND attnum > 0 AND NOT attisdropped AND attnotnull"
             " AND NOT atthasdef AND attidentity = '' ORDER BY attnum"
         )
-        return [str(name) for (name,) in self.select(statement, self.qualified(table))]
+        return [] if self._has_own_values(table) else [str(name) for (name,) in self.select(statement, self.qualified(table))]
+
+    def _has_own_values(self, table: str) -> bool:
+        """Return whether triggers may give rows other values before the table looks at them: no copy can stand for it."""
+        statement = (
+            f"SELECT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = to_regclass({PARAMETER}) AND NOT tgisinternal"
+            " AND tgenabled <> 'D' AND tgtype & 7 = 7)"  # BEFORE INSERT FOR EACH ROW
+        )
+        return bool(_first(self.select(statement, self.qualified(table))))
+
+    def has_rules(self, table: str, keys: Sequence[str]) -> bool:
+        """See `Session.has_rules`."""
+        statement = (
+            "SELECT relkind <> 'r' OR relispartition"
+            " OR EXISTS (SELECT FROM pg_constraint WHERE conrelid = c.oid AND contype = 'c')"
+            " OR EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.oid AND attgenerated <> '')"
+            f" FROM pg_class c WHERE oid = to_regclass({PARAMETER})"
+        )
+        return bool(_first(self.select(statement, self.qualified(table))) or self._indexes(table, keys))
 
     def unforeseen(self, table: str) -> list[str]:
         """See `Session.unforeseen`."""
@@ -266,66 +330,116 @@ class PostgresSession(Session):
             " AND NOT tgisinternal AND tgenabled <> 'D'"
             f" UNION ALL SELECT 'row security' FROM pg_class WHERE oid = to_regclass({PARAMETER}) AND relrowsecurity"
             f" UNION ALL SELECT 'partitions' FROM pg_class WHERE oid = to_regclass({PARAMETER}) AND relkind = 'p'"
+            f" UNION ALL SELECT 'the rules of a view' FROM pg_class WHERE oid = to_regclass({PARAMETER}) AND relkind = 'v'"
         )
-        return [str(each) for (each,) in self.select(statement, place, place, place, place)]
+        return [str(each) for (each,) in self.select(statement, place, place, place, place, place)]
 
-    def end_of(self, table: str) -> int:
-        """Return the number of pages."""
+    def later_rows(self, table: str) -> str:
+        """Return the condition that a row is in the last page, or behind it."""
         statement = f"SELECT pg_relation_size(to_regclass({PARAMETER})) / current_setting('block_size')::int"
-        return int(_first(self.select(statement, self.qualified(table))) or 0)
+        pages = int(_first(self.select(statement, self.qualified(table))) or 0)
+        return f"ctid >= '({max(0, pages - 1)},0)'::tid"
 
     def rehearse(self, rehearsal: Rehearsal) -> None:
-        """Insert the rows into a copy of the table, which has its types and constraints, and is never committed.
+        """Insert the rows into copies of the table, which no other session sees, and which are never committed.
 
-        `replace` and `append` rows may not have equal values of a unique index; those of `append` also not those of the table.
+        The first copy has its constraints and defaults. The second one also has its indexes, and the rows of the table that those
+        staged may clash with, or update: there the rows go in as they will when they are published.
         """
-        each, quoted = rehearsal, self._quoted
-        copy = f"{each.staged}_r"
-        absent = [name for name in self._with_defaults(each.table) if name not in each.names]
-        indexes = "" if each.mode == "upsert" or absent else " INCLUDING INDEXES"  # a primary key takes no nulls
-        names = ", ".join(map(quoted, each.names))
+        each, table = rehearsal, self.qualified(rehearsal.table)
+        if self._has_own_values(each.table):
+            return
+        rows, copy = (self.qualified(f"{each.scratch}_{part}") for part in ("rows", "copy"))
+        names = ", ".join(map(self._quoted, each.names))
         self.run("SAVEPOINT dagflow_rehearsal")
+        made = self._copy(each, rows)
+        (within,) = self.select(f"SELECT pg_get_partition_constraintdef(to_regclass({PARAMETER}))", table)
+        if within[0]:
+            self.run(f"ALTER TABLE {rows} ADD CHECK ({within[0]})")
+        order = list(map(self._quoted, each.order))
+        for column in order:
+            self.run(f"ALTER TABLE {rows} ADD COLUMN {column} bigint")
         self.run(
-            f"CREATE UNLOGGED TABLE {self.qualified(copy)} (LIKE {self.qualified(each.table)}"
-            f" INCLUDING CONSTRAINTS INCLUDING GENERATED INCLUDING IDENTITY{indexes})"
+            f"INSERT INTO {rows} ({', '.join([names, *order])}) SELECT {', '.join([*each.values, *order])}"
+            f" FROM ({each.staged}) AS staged"
         )
-        for name in absent:
-            self.run(f"ALTER TABLE {self.qualified(copy)} ALTER COLUMN {quoted(name)} DROP NOT NULL")
-        self.run(
-            f"INSERT INTO {self.qualified(copy)} ({names}) SELECT {', '.join(each.values)} FROM {self.qualified(each.staged)}"
-            f" WHERE ctid >= '({max(0, each.after - 1)},0)'::tid"
-        )
-        for index, columns in self._unique(each.table) if each.mode == "append" else ():
-            if set(columns) <= set(each.names):
-                self._refuse_known(each.table, copy, index, columns)
+        indexes = self._indexes(each.table, each.keys)
+        if indexes or set(self.columns(each.table)) - set(each.names):  # an upsert leaves columns that are absent as they are
+            self._copy(each, copy, " INCLUDING INDEXES")
+            for (name,) in self.select(
+                f"SELECT conname FROM pg_constraint WHERE conrelid = to_regclass({PARAMETER})"
+                " AND contype = 'c' AND NOT convalidated",
+                table,
+            ):
+                self.run(f"ALTER TABLE {copy} DROP CONSTRAINT {self._quoted(name)}")  # rows that are there may break it
+            if each.mode != "replace":
+                self._fill(table, rows, copy, [index for index in self._indexes(each.table, ()) if not made & set(index.columns)])
+            newest = rows
+            if each.keys:
+                keys, newest_first = ", ".join(map(self._quoted, each.keys)), ", ".join(f"{name} DESC" for name in order)
+                newest = f"(SELECT DISTINCT ON ({keys}) * FROM {rows} ORDER BY {keys}, {newest_first}) AS newest"
+            ordered = f" ORDER BY {', '.join(order)}" if order else ""
+            self.run(f"INSERT INTO {copy} ({names}) SELECT {names} FROM {newest}{ordered}{each.on_conflict}")
+            self.run("SET CONSTRAINTS ALL IMMEDIATE")
         self.run("ROLLBACK TO SAVEPOINT dagflow_rehearsal")
         self.run("RELEASE SAVEPOINT dagflow_rehearsal")
 
-    def _with_defaults(self, table: str) -> list[str]:
-        """Return the columns with a default that may not be null. The copy has none: it would use up numbers of sequences."""
-        statement = (
-            f"SELECT attname FROM pg_attribute WHERE attrelid = to_regclass({PARAMETER}) AND attnum > 0 AND NOT attisdropped"
-            " AND atthasdef AND attgenerated = '' AND attnotnull"
-        )
-        return [str(name) for (name,) in self.select(statement, self.qualified(table))]
+    def _copy(self, rehearsal: Rehearsal, copy: str, including: str = "") -> set[str]:
+        """Create a copy of a table without rows. Return the columns whose values the server counts, which are null there.
 
-    def _unique(self, table: str) -> list[tuple[str, list[str]]]:
-        """Return the unique indexes of a table that are on all of its rows, and on columns alone."""
-        statement = (
-            "SELECT indexrelid::regclass::text, ARRAY(SELECT attname::text FROM pg_attribute WHERE attrelid = indrelid"
-            " AND attnum = ANY (indkey[0:indnkeyatts - 1])) FROM pg_index"
-            f" WHERE indrelid = to_regclass({PARAMETER}) AND indisunique AND indpred IS NULL AND indexprs IS NULL"
+        Sequences would otherwise use up numbers.
+        """
+        place = self.qualified(rehearsal.table)
+        parts = "INCLUDING CONSTRAINTS INCLUDING DEFAULTS INCLUDING GENERATED INCLUDING IDENTITY"
+        self.run(f"CREATE UNLOGGED TABLE {copy} (LIKE {place} {parts}{including})")
+        for change in rehearsal.changes:
+            self.run(f"ALTER TABLE {copy} {change}")
+        counted = self.select(
+            "SELECT attname FROM pg_attribute LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum WHERE attrelid ="
+            f" to_regclass({PARAMETER}) AND (attidentity <> '' OR strpos(pg_get_expr(adbin, adrelid), 'nextval(') > 0)",
+            place,
         )
-        return [(str(name), list(columns)) for name, columns in self.select(statement, self.qualified(table))]
+        made = {str(name) for (name,) in counted if name not in rehearsal.names}
+        for index in self._indexes(rehearsal.table, (), of=copy):
+            if made & set(index.columns):
+                how = (
+                    f"ALTER TABLE {copy} DROP CONSTRAINT {self._quoted(index.constraint)}"
+                    if index.constraint
+                    else f"DROP INDEX {index.name}"
+                )
+                self.run(how)
+        for name in map(self._quoted, made):
+            self.run(
+                f"ALTER TABLE {copy} ALTER {name} DROP IDENTITY IF EXISTS, ALTER {name} DROP DEFAULT, ALTER {name} DROP NOT NULL"
+            )
+        return made
 
-    def _refuse_known(self, table: str, copy: str, index: str, columns: Sequence[str]) -> None:
-        """Raise StatementRefused if the table has a row of the copy already, by a unique index."""
-        equal = " AND ".join(f"a.{self._quoted(name)} = b.{self._quoted(name)}" for name in columns)
-        shown = ", ".join(f"b.{self._quoted(name)}::text" for name in columns)
-        rows = self.select(f"SELECT {shown} FROM {self.qualified(copy)} b JOIN {self.qualified(table)} a ON {equal} LIMIT 1")
-        if rows:
-            row = ", ".join(f"{name} = {value}" for name, value in zip(columns, rows[0], strict=True))
-            raise StatementRefused("rows", f"the table has {row} already, and {index} is unique")
+    def _indexes(self, table: str, keys: Sequence[str], of: str = "") -> list[_Index]:
+        """Return the indexes of a table, but for the unique one on `keys`. `of`: its copy, where those of the copy are meant."""
+        rows = self.select(_INDEXES, of or self.qualified(table))
+        indexes = [_Index(*row) for row in rows]
+        return [index for index in indexes if not (index.is_plain and set(index.columns) == set(keys))]
+
+    def _fill(self, table: str, rows: str, copy: str, indexes: Sequence[_Index]) -> None:
+        """Put the rows of a table into its copy that have the same values of a unique index as some others."""
+        if not (unique := [index for index in indexes if index.operators]):
+            return
+        self.run(f"ANALYZE {rows}")
+        there = " UNION ".join(
+            f"SELECT a.place FROM (SELECT ctid AS place, {index.values()} FROM {table} WHERE {index.predicate}) a"
+            f" JOIN (SELECT {index.values()} FROM {rows} WHERE {index.predicate}) b ON {index.equal()}"
+            for index in unique
+        )
+        stored = self.select(
+            f"SELECT quote_ident(attname) FROM pg_attribute WHERE attrelid = to_regclass({PARAMETER}) AND attnum > 0"
+            " AND NOT attisdropped AND attgenerated = ''",
+            table,
+        )
+        columns = ", ".join(name for (name,) in stored)
+        self.run(
+            f"INSERT INTO {copy} ({columns}) OVERRIDING SYSTEM VALUE SELECT {columns} FROM {table}"
+            f" WHERE ctid = ANY (ARRAY({there}))"
+        )
 
     def as_key(self, table: str, column: str, expression: str, kind: str) -> str:
         """Cast to the type of the column, and compare by its collation."""

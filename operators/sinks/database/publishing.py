@@ -20,6 +20,7 @@ from dagflow.errors import HistoriesDiffer
 from operators.database.errors import DatabaseBusy
 from operators.sinks.database.dialect import (
     PARAMETER,
+    Rehearsal,
     Session,
     SqlDialect,
     StatementRefused,
@@ -28,7 +29,7 @@ from operators.sinks.database.dialect import (
     on_conflict,
 )
 from operators.sinks.database.errors import RowsRefused, StagedRowsMissing, TableRefused, TableReplaced
-from operators.sinks.database.staging import ROW, create_table, staged_prefix, window_of
+from operators.sinks.database.staging import ROW, create_table, shown, staged_prefix, window_of
 from operators.sinks.tables.earlier import earlier_rows
 from operators.sinks.tables.errors import ForeignChange
 from operators.sinks.tables.modes import Mode
@@ -37,6 +38,10 @@ WINDOWS = "_dagflow_windows"
 _FIT = (
     "alter the table: it needs these columns, or on_schema_change='evolve'; for upserts, also a unique index on the keys.\n"
     "        Then launch again"
+)
+_UNDECIDED = (
+    "the window is not decided. Leave such rows out before they come here (Deduplicate(…) keeps one of those with equal keys),\n"
+    "        or change the table; then launch again"
 )
 
 _COLUMNS = {
@@ -59,6 +64,7 @@ class _Staged:
     table: str
     columns: dict[str, str]
     rows: int
+    loads: int = 1
 
 
 @attrs.frozen
@@ -154,9 +160,37 @@ class Publisher:
     def _has_rows(self, session: Session) -> bool:
         return bool(session.select(f"SELECT 1 FROM {session.qualified(self.table)} LIMIT 1"))
 
+    def check_window(self, window: StagedWindow) -> None:
+        """Raise what `publish` would raise for rows that do not go together: of several tasks, or of several batches.
+
+        Rows of one batch were tried by their task.
+        """
+        staged = _staged(window)
+        if sum(each.loads for each in staged) < 2:
+            return
+        with self._session(window, f"looking at window {window.number} for {self.table!r}", _UNDECIDED) as session:
+            self._wanted(window, staged)
+            if not session.columns(self.table) or not session.has_rules(self.table, self.keys):
+                return
+            for names, group in _by_columns(staged):
+                rehearsal = Rehearsal.of(
+                    session,
+                    self.dialect,
+                    _columns(group),
+                    evolves=self.evolves,
+                    table=self.table,
+                    scratch=group[0].table,
+                    staged=self._rows(session, names, group),
+                    mode=self.mode,
+                    keys=self.keys,
+                    order=[ROW + "s", ROW] if self.keys else [],
+                )
+                if rehearsal is not None:
+                    session.rehearse(rehearsal)
+
     def publish(self, window: StagedWindow) -> None:
         """Bring the rows of a window into the table. A window that is in already is left alone."""
-        staged = [_Staged(each["table"], dict(each["columns"]), each["rows"]) for task in window.staged for each in task]
+        staged = _staged(window)
         doing = f"publishing window {window.number} to {self.table!r}"
         with self._session(window, doing) as session:
             known = session.columns(WINDOWS)
@@ -291,6 +325,22 @@ class Publisher:
 
     def _fitted(self, session: Session, window: StagedWindow, staged: Sequence[_Staged]) -> dict[str, str]:
         """Return the columns of the table, which is created or changed if need be. Raises TableRefused."""
+        columns = self._wanted(window, staged)
+        target = fold(self.dialect, session.columns(self.table))
+        if not target:
+            create_table(session, self.dialect, self.table, columns, self.keys)
+            return fold(self.dialect, session.columns(self.table))
+        different = list(changes(self.dialect, fold(self.dialect, columns), columns, target))
+        if not self.evolves:
+            if reasons := [reason for _, reason in different if reason]:
+                raise self._refused(window, reasons)
+            return target
+        for change, _ in different:
+            session.run(f"ALTER TABLE {session.qualified(self.table)} {change}")
+        return fold(self.dialect, session.columns(self.table))
+
+    def _wanted(self, window: StagedWindow, staged: Sequence[_Staged]) -> dict[str, str]:
+        """Return the columns of all rows, each with a type that holds all of its values. Raises TableRefused."""
         wanted: dict[str, str] = {}
         spelled: dict[str, str] = {}
         reasons: list[str] = []
@@ -305,19 +355,7 @@ class Publisher:
         if reasons:
             help_ = "give the reader a schema, so that all batches have the same columns"
             raise self._refused(window, dict.fromkeys(reasons), help_)
-        target = fold(self.dialect, session.columns(self.table))
-        if not target:
-            columns = {spelled[folded]: kind for folded, kind in wanted.items()}
-            create_table(session, self.dialect, self.table, columns, self.keys)
-            return fold(self.dialect, session.columns(self.table))
-        different = list(changes(self.dialect, wanted, [spelled[folded] for folded in wanted], target))
-        if not self.evolves:
-            if reasons := [reason for _, reason in different if reason]:
-                raise self._refused(window, reasons)
-            return target
-        for change, _ in different:
-            session.run(f"ALTER TABLE {session.qualified(self.table)} {change}")
-        return fold(self.dialect, session.columns(self.table))
+        return {spelled[folded]: kind for folded, kind in wanted.items()}
 
     def _insert(self, session: Session, window: StagedWindow, staged: Sequence[_Staged], target: Mapping[str, str]) -> None:
         if self.mode == "upsert":
@@ -354,12 +392,8 @@ class Publisher:
         """Put rows in the place of those with the same keys. Of several staged ones, the last counts."""
         quoted = self.dialect.quoted
         for names, group in _by_columns(staged):  # parts that lack a column leave it as it is
-            columns = dict(item for each in group for item in each.columns.items())
-            parts = " UNION ALL ".join(
-                f"SELECT {', '.join(map(quoted, names))}, {quoted(ROW)}, {number} AS {quoted(ROW + 's')}"
-                f" FROM {session.qualified(each.table)}"
-                for number, each in enumerate(group)
-            )
+            columns = _columns(group)
+            parts = self._rows(session, names, group)
             keys = ", ".join(self._key(session, key, columns[key], target) for key in self.keys)
             order = quoted(ROW + "s"), quoted(ROW)
             newest = ", ".join(f"{each} DESC" for each in order)
@@ -370,6 +404,13 @@ class Publisher:
                 f" FROM ({parts}) AS staged) AS ranked WHERE {quoted(ROW + '_rank')} = 1 ORDER BY {', '.join(order)}"
                 f"{on_conflict(self.dialect, self.mode, self.keys, names)}"
             )
+
+    def _rows(self, session: Session, names: Sequence[str], group: Sequence[_Staged]) -> str:
+        """Return the statement that selects the rows of staged tables; those of an upsert with the columns of their order."""
+        selected = ", ".join(map(self.dialect.quoted, [*names, *([ROW] if self.keys else [])]))
+        number = f", {{}} AS {self.dialect.quoted(ROW + 's')}" if self.keys else ""
+        tables = [session.qualified(each.table) for each in group]
+        return " UNION ALL ".join(f"SELECT {selected}{number.format(n)} FROM {table}" for n, table in enumerate(tables))
 
     def _key(self, session: Session, name: str, kind: str, target: Mapping[str, str]) -> str:
         """Return the expression by which rows with equal keys are found: equal in the table, where `a` and `a ` may be."""
@@ -383,24 +424,39 @@ class Publisher:
     # ------------------------------------------------------------------------------------------------------------- errors
 
     @contextlib.contextmanager
-    def _session(self, window: StagedWindow | None, doing: str) -> Iterator[Session]:
-        """Begin a transaction. Raises TableRefused and RowsRefused for statements that the database refuses."""
+    def _session(self, window: StagedWindow | None, doing: str, help_: str = "") -> Iterator[Session]:
+        """Begin a transaction. Raises TableRefused and RowsRefused for statements that the database refuses.
+
+        `help_`: that of RowsRefused, for a window that is not decided.
+        """
         try:
             with self.dialect.session(doing) as session:
                 yield session
         except StatementRefused as refused:
             if window is None:
                 raise self._refused(None, [refused.reason], _FIT) from refused
+            reason = shown(refused.reason, self.table)
             if refused.because_of == "table":
-                raise self._refused(window, [refused.reason]) from refused
+                raise self._refused(window, [reason]) from refused
+            more = {"help": help_} if help_ else {}
             raise RowsRefused(
-                table=self.table, database=self.dialect.place, window=window.number, reason=refused.reason
+                table=self.table, database=self.dialect.place, window=window.number, reason=reason, **more
             ) from refused
 
     def _refused(self, window: StagedWindow | None, reasons: Iterable[str], help_: str | None = None) -> TableRefused:
         more: dict[str, Any] = {} if help_ is None else {"help": help_}
         number = None if window is None else window.number
         return TableRefused(table=self.table, database=self.dialect.place, window=number, differences=tuple(reasons), **more)
+
+
+def _staged(window: StagedWindow) -> list[_Staged]:
+    """Return the staged tables of a window, in the order of their tasks."""
+    return [_Staged(**{**each, "columns": dict(each["columns"])}) for task in window.staged for each in task]
+
+
+def _columns(group: Sequence[_Staged]) -> dict[str, str]:
+    """Return the columns of staged tables, with types."""
+    return dict(item for each in group for item in each.columns.items())
 
 
 def _by_columns(staged: Sequence[_Staged]) -> Iterator[tuple[tuple[str, ...], list[_Staged]]]:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sqlite3
 import uuid
 from collections.abc import Iterator, Sequence
@@ -36,6 +37,8 @@ _FILE = frozenset(
     }
 )
 _MARK = "_dagflow_mark_"
+_RULE = re.compile(r"(?i)\b(check|strict|as)\b")
+"""A word in the definition of a table that may have rules: constraints, types that are checked, generated columns."""
 _LARGEST = 2**63 - 1
 
 
@@ -140,18 +143,39 @@ class _SqliteSession(Session):
         statement = f'SELECT name FROM pragma_table_info({PARAMETER}) WHERE "notnull" AND dflt_value IS NULL AND NOT pk'
         return [str(name) for (name,) in self.select(statement, table)]
 
-    def end_of(self, table: str) -> int:
-        return int(self.select(f"SELECT coalesce(max(rowid), 0) FROM {self.qualified(table)}")[0][0])
+    def has_rules(self, table: str, keys: Sequence[str]) -> bool:
+        statement = f"SELECT type, sql FROM sqlite_master WHERE lower(tbl_name) = lower({PARAMETER}) AND type <> 'index'"
+        indexes = f"SELECT name FROM pragma_index_list({PARAMETER}) WHERE substr(name, 1, {len(_MARK)}) <> '{_MARK}'"
+        unique = [
+            self._names(f"SELECT name FROM pragma_index_info({PARAMETER})", name) for (name,) in self.select(indexes, table)
+        ]
+        primary = self._names(f"SELECT name FROM pragma_table_info({PARAMETER}) WHERE pk > 0", table)
+        return any(kind != "table" or _RULE.search(sql) for kind, sql in self.select(statement, table)) or any(
+            names and names != {name.translate(_LOWER) for name in keys} for names in (*unique, primary)
+        )
+
+    def _names(self, statement: str, of: str) -> set[str]:
+        """Return the folded names of columns; the expression of an index is an empty one."""
+        return {(name or "").translate(_LOWER) for (name,) in self.select(statement, of)}
+
+    def later_rows(self, table: str) -> str:
+        ((last,),) = self.select(f"SELECT coalesce(max(rowid), 0) FROM {self.qualified(table)}")
+        return f"rowid > {last}"
 
     def rehearse(self, rehearsal: Rehearsal) -> None:
         """Insert the rows into the table itself, and take that back: no other connection reads or writes meanwhile."""
-        each = rehearsal
+        each, table = rehearsal, self.qualified(rehearsal.table)
         names = ", ".join(map(self.qualified, each.names))
         self.run("SAVEPOINT dagflow_rehearsal")
+        for change in each.changes:
+            self.run(f"ALTER TABLE {table} {change}")
         if each.mode == "replace":
-            self.run(f"DELETE FROM {self.qualified(each.table)}")
-        rows = f"SELECT {', '.join(each.values)} FROM {self.qualified(each.staged)} WHERE rowid > {each.after}"
-        self.run(f"INSERT INTO {self.qualified(each.table)} ({names}) {rows}{each.on_conflict}")
+            self.run(f"DELETE FROM {table}")
+        source = f"FROM ({each.staged}) WHERE true"  # without WHERE, ON CONFLICT would belong to a join
+        taken = self.run(f"INSERT INTO {table} ({names}) SELECT {', '.join(each.values)} {source}{each.on_conflict}")
+        ((rows,),) = self.select(f"SELECT count(*) {source}")
+        if not each.on_conflict and taken != rows:  # a trigger with RAISE(IGNORE)
+            raise StatementRefused("rows", f"of {rows:,} rows, the table took {taken:,}")
         self.run("ROLLBACK TO dagflow_rehearsal")
         self.run("RELEASE dagflow_rehearsal")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -19,12 +21,12 @@ from operators.sinks.database.dialect import (
     StatementRefused,
     changes,
     fold,
-    on_conflict,
 )
 from operators.sinks.database.errors import RowsRefused, TableRefused
-from operators.sinks.errors import TypeNotWritable, ValueNotWritable
+from operators.sinks.errors import TypeNotWritable
 from operators.sinks.table_writer import differences, plain
 from operators.sinks.tables.acceptance import TableLimits, check_names
+from operators.sinks.tables.errors import RuleBroken
 from operators.sinks.tables.modes import Mode
 
 ROW = "_dagflow_row"
@@ -46,6 +48,15 @@ def window_of(table: str) -> int:
     return int(table.split("_")[4])
 
 
+def shown(reason: str, table: str) -> str:
+    """Return the message of a database with the name of the table in the place of that of its copy, which has other constraints.
+
+    >>> shown('unique constraint "_dagflow_staged_1f_copy_n_key" (Key (n)=(1) already exists.)', "sales")
+    'unique constraint (Key (n)=(1) already exists.)'
+    """
+    return re.sub(r' "_dagflow_staged_[^"]*"', "", re.sub(r'"_dagflow_staged_\w*_(rows|copy)"', f'"{table}"', reason))
+
+
 @attrs.define
 class _Part:
     """The rows of one schema, and the table that they are staged in."""
@@ -54,7 +65,7 @@ class _Part:
     schema: pa.Schema
     types: dict[str, str]
     rows: int = 0
-    is_created: bool = False
+    loads: int = 0
     waiting: list[Chunk] = attrs.field(factory=list)
 
 
@@ -85,6 +96,7 @@ class Staging:
         self._keys = keys
         self._mode: Mode = mode
         self._limits: TableLimits | None = None
+        self._is_tried = False
         self._evolves = evolves
         self._buffer_bytes = buffer_bytes
         self._operator = operator
@@ -98,75 +110,95 @@ class Staging:
         self._limits = None
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Add a batch: all of it or, when it raises, nothing."""
+        """Add a batch: all of it or, when it raises, nothing. Raises RuleBroken if a rule of the table refuses rows."""
         check_names(batch.schema.names, self._operator, self._dialect.name, self._dialect.folded)
         part, is_new = self._part(plain(batch.schema))
         self._check_keys(batch)
         self._look(part).check(batch)
         ordered = batch.select(part.schema.names)
         if self._keys:
-            first = sum(each.rows for each in self._parts)
+            first = sum(each.rows + sum(chunk.rows for chunk in each.waiting) for each in self._parts)
             ordered = ordered.append_column(ROW, pa.array(range(first, first + batch.num_rows), pa.int64()))
         chunk = self._dialect.chunk(ordered, self._operator)
         if is_new:
             self._parts.append(part)
         part.waiting.append(chunk)
-        part.rows += chunk.rows
         self._size += chunk.size
-        if self._size >= self._buffer_bytes:
+        if not self._is_tried:
+            if self._size >= self._buffer_bytes:
+                self._load()
+            return
+        try:  # at once: the rows are still at hand, and can be skipped
             self._load()
+        except RowsRefused as refused:
+            part.waiting.clear()
+            if is_new:
+                self._parts.remove(part)
+            raise RuleBroken(operator=self._operator, table=self._table, reason=refused.reason) from refused
 
     def finish(self) -> list[dict[str, Any]] | None:
         """Load what waits, and return what is staged; None for nothing."""
         self._load()
-        return [{"table": p.table, "columns": list(map(list, p.types.items())), "rows": p.rows} for p in self._parts] or None
+        return [
+            {"table": p.table, "columns": list(map(list, p.types.items())), "rows": p.rows, "loads": p.loads} for p in self._parts
+        ] or None
 
     def _load(self) -> None:
         parts = [part for part in self._parts if part.waiting]
         if not parts:
             return
+        with self._session() as session:
+            for part in parts:
+                columns = {**part.types, **({ROW: "BIGINT"} if self._keys else {})}
+                if not part.loads:
+                    create_table(session, self._dialect, part.table, columns)
+                later = session.later_rows(part.table)
+                session.load(part.table, list(columns), part.waiting)
+                if self._is_tried:
+                    self._rehearse(session, part, later)
+        for part in parts:
+            part.rows += sum(chunk.rows for chunk in part.waiting)
+            part.loads += 1
+            part.waiting.clear()
+        self._size = 0
+
+    @contextlib.contextmanager
+    def _session(self) -> Iterator[Session]:
+        """Begin a transaction. Raises TableRefused and RowsRefused for statements that the database refuses."""
         try:
             with self._dialect.session(f"staging rows for {self._table!r}") as session:
-                for part in parts:
-                    columns = {**part.types, **({ROW: "BIGINT"} if self._keys else {})}
-                    if not part.is_created:
-                        create_table(session, self._dialect, part.table, columns)
-                    after = session.end_of(part.table)
-                    session.load(part.table, list(columns), part.waiting)
-                    self._rehearse(session, part, after)
+                yield session
         except StatementRefused as refused:
+            reason = shown(refused.reason, self._table)
             help_ = "cast the column, or leave such rows out, before they come here; then launch again"
             if refused.because_of == "table":
-                raise self._refused((refused.reason,), help_) from refused
+                raise self._refused((reason,), help_) from refused
             raise RowsRefused(
                 table=self._table,
                 database=self._dialect.place,
                 window=self._context.window,
-                reason=refused.reason,
+                reason=reason,
                 help=help_,
             ) from refused
-        for part in parts:
-            part.is_created = True
-            part.waiting.clear()
-        self._size = 0
 
-    def _rehearse(self, session: Session, part: _Part, after: int) -> None:
-        """Let the database look at rows as it will when they are published. Raises StatementRefused."""
-        target = fold(self._dialect, session.columns(self._table))
-        if not target or (self._evolves and any(self._changes(part, target))):
-            return  # the table is created or altered with the window
-        pairs = [(name, kind, target[self._dialect.folded(name)]) for name, kind in part.types.items()]
-        session.rehearse(
-            Rehearsal(
-                table=self._table,
-                staged=part.table,
-                names=list(part.types),
-                values=[self._dialect.converted(self._dialect.quoted(name), kind, there) for name, kind, there in pairs],
-                after=after,
-                mode=self._mode,
-                on_conflict=on_conflict(self._dialect, self._mode, self._keys, list(part.types)),
-            )
+    def _rehearse(self, session: Session, part: _Part, rows: str) -> None:
+        """Let the database look at rows of a part as it will when they are published. Raises StatementRefused."""
+        order = [ROW] if self._keys else []
+        names = ", ".join(map(self._dialect.quoted, [*part.types, *order]))
+        rehearsal = Rehearsal.of(
+            session,
+            self._dialect,
+            part.types,
+            evolves=self._evolves,
+            table=self._table,
+            scratch=part.table,
+            staged=f"SELECT {names} FROM {session.qualified(part.table)} WHERE {rows}",
+            mode=self._mode,
+            keys=self._keys,
+            order=order,
         )
+        if rehearsal is not None:
+            session.rehearse(rehearsal)
 
     def _changes(self, part: _Part, target: Mapping[str, str]) -> Iterator[str]:
         """Yield the reason for each change that the table needs for the rows of a part, "" for one that it may do without."""
@@ -176,20 +208,24 @@ class Staging:
     def _look(self, part: _Part) -> TableLimits:
         """Return the limits of the table, which is looked up for the first rows of a window. Raises TableRefused."""
         if self._limits is None:
-            with self._dialect.session(f"staging rows for {self._table!r}") as session:
+            with self._session() as session:
                 types, required = session.columns(self._table), session.required(self._table)
+                has_rules = bool(types) and session.has_rules(self._table, self._keys)
             target = fold(self._dialect, types)
-            if target and not self._evolves and (reasons := tuple(filter(None, self._changes(part, target)))):
+            self._is_tried = has_rules or any(target.get(self._dialect.folded(n), k) != k for n, k in part.types.items())
+            reasons = tuple(filter(None, self._changes(part, target)))
+            if target and reasons and not self._evolves:
                 raise self._refused(reasons, "alter the table, or set on_schema_change='evolve'; then launch again")
             spelled = {self._dialect.folded(name): name for name in part.types}
             own = {spelled[folded]: kind for name, kind in types.items() if (folded := self._dialect.folded(name)) in spelled}
-            lengths = {name: self._dialect.most_characters(kind) for name, kind in own.items()}
+            lengths = {name: self._dialect.max_characters(kind) for name, kind in own.items()}
             ranges = {name: self._dialect.integers(kind) for name, kind in own.items()}
             self._limits = TableLimits(
                 operator=self._operator,
                 target=f"table {self._table!r}",
                 required=[spelled.get(self._dialect.folded(name), name) for name in required],
-                lengths={name: most for name, most in lengths.items() if most is not None},
+                keys=self._keys,
+                max_lengths={name: limit for name, limit in lengths.items() if limit is not None},
                 ranges={name: bounds for name, bounds in ranges.items() if bounds is not None and not self._evolves},
             )
         return self._limits
@@ -225,9 +261,6 @@ class Staging:
             if key not in batch.schema.names:
                 known = ", ".join(batch.schema.names)
                 raise self._refused((f"there is no column {key!r} among {known}",), "name other columns in keys")
-            if batch.column(key).null_count:
-                help_ = "a null identifies no row: leave such rows out before they come here, or on_error='skip'"
-                raise ValueNotWritable(operator=self._operator, column=key, value="null", format="a key", help=help_)
 
     def _refused(self, reasons: tuple[str, ...], help_: str) -> TableRefused:
         window = self._context.window

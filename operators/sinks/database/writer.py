@@ -38,7 +38,8 @@ class DatabaseWriter(Sink, Generic[T]):
         keys: the columns that identify a row, for `upsert`. An existing table needs a unique index on them.
         on_schema_change: the reaction to columns that the table does not have, or to wider types: `fail`, or `evolve` the table.
         lock_timeout: the time that a statement waits for other sessions, before the step is retried.
-        buffer_bytes: the most bytes of rows that wait in a task. More are loaded at once.
+        buffer_bytes: the most bytes of rows that wait in a task. More are loaded at once, as is each batch for a table with rules
+            (constraints, indexes beside that of the keys, triggers), which the database tries.
     """
 
     table: str = attrs.field(kw_only=True, validator=attrs.validators.instance_of(str))
@@ -102,13 +103,17 @@ class DatabaseWriter(Sink, Generic[T]):
 
     @input.batch
     def write_batch(self, batch: pa.RecordBatch) -> None:
-        """Write a batch: all of it or, when it raises, nothing."""
+        """Write a batch: all of it or, when it raises, nothing. Raises RuleBroken for rows that a rule of the table refuses."""
         if batch.num_rows:
             self._staging.add(batch)
 
     def stage(self) -> Any:
         """Load what waits, and return the names of the staged tables."""
         return self._staging.finish()
+
+    def check_window(self, window: StagedWindow) -> None:
+        """See `Sink.check_window`. Raises TableRefused, RowsRefused, DatabaseRefused; and DatabaseBusy, which is transient."""
+        self._publisher().check_window(window)
 
     def publish(self, window: StagedWindow) -> None:
         """See `Sink.publish`.

@@ -18,6 +18,7 @@ from operators.extras.tables import delta_options, deltalake
 from operators.sinks.delta.appends import OwnVersion, append_body, mark_of, may_append
 from operators.sinks.delta.stand_in import StandIn
 from operators.sinks.delta.types import delta_type
+from operators.sinks.table_formats.columns import required_within
 from operators.sinks.table_formats.opened import REQUIRED, moment
 from operators.sinks.table_formats.published import Published
 from operators.sinks.table_formats.rows import StagedRows
@@ -188,7 +189,7 @@ class DeltaLog:
         if self.own is not None:
             return ()
         configuration = self.table.metadata().configuration
-        reasons = []
+        reasons = required_within(pa.schema(self.table.schema().to_arrow()))
         if mode != "append" and str(configuration.get("delta.appendOnly", "")).lower() == "true":
             reasons.append(f"it has delta.appendOnly=true, and mode is {mode!r}")
         if str(configuration.get("delta.columnMapping.mode", "none")).lower() != "none":

@@ -14,6 +14,7 @@ from operators.extras.tables import plain_location, pyiceberg
 from operators.extras.unavailable import is_unavailable, read
 from operators.sinks.iceberg.landed import LandedCommits
 from operators.sinks.iceberg.types import iceberg_type
+from operators.sinks.table_formats.columns import required_within
 from operators.sinks.table_formats.opened import REQUIRED, moment
 from operators.sinks.table_formats.published import Published
 from operators.sinks.table_formats.staged_files import sync_local
@@ -132,9 +133,7 @@ class IcebergTable:
 
     def refusals(self, mode: Mode) -> Sequence[str]:
         """Return a phrase for each reason for which the table takes no commits of a mode, whatever the rows."""
-        schema, snapshot = self.table.schema(), self.table.current_snapshot()
-        nested = [name for field in schema.fields if field.field_type.is_struct for name in _required_paths(field)]
-        reasons = [f"column {name!r} within another one takes no nulls" for name in nested]
+        reasons, snapshot = required_within(self.table.schema().as_arrow()), self.table.current_snapshot()
         if mode == "upsert" and snapshot is not None and _total(snapshot, "total-equality-deletes", 0):
             reasons.append("it has equality deletes, which pyiceberg cannot read to merge")
         return reasons
@@ -304,15 +303,6 @@ def _line(parents: Mapping[int, int | None], snapshot: int | None) -> Iterator[i
     while snapshot is not None and snapshot in parents:
         yield snapshot
         snapshot = parents[snapshot]
-
-
-def _required_paths(struct: Any) -> Iterator[str]:
-    """Yield the fields within a field that take no nulls, with the names of those that they lie in."""
-    for field in struct.field_type.fields:
-        if field.required:
-            yield f"{struct.name}.{field.name}"
-        if field.field_type.is_struct:
-            yield from (f"{struct.name}.{name}" for name in _required_paths(field))
 
 
 def _number(properties: Mapping[str, str], name: str) -> int:

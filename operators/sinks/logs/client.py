@@ -94,5 +94,9 @@ class LogTarget(Protocol):
         """
         ...
 
+    def check_keyless(self) -> None:
+        """Raise LogNotWritable if the log takes no messages without a key. Called on the driver before a window is decided."""
+        ...
+
     def check(self, open_log: Any) -> None:
         """Raise for what would fail later: limits of the server, permissions to write. Sends nothing."""

@@ -123,6 +123,17 @@ class KafkaTopic:
             return None
         return f"the topic has {clients.partitions} partitions, numbered from 0"
 
+    def check_keyless(self) -> None:
+        """See `LogTarget.check_keyless`. The topic is asked once in a process."""
+        clients = _clients(self)
+        if clients.is_compacted is None:
+            with self.connected("looking for its cleanup.policy") as log:
+                clients.is_compacted = log.is_compacted()
+        if clients.is_compacted:
+            reason = "its cleanup.policy is compact: it takes no messages without a key"
+            help_ = "give the writer a key, and leave rows without one out with Filter(…)"
+            raise LogNotWritable(log=self.place, doing="looking at a window", reason=reason, help=help_)
+
     def settings(self, **own: Any) -> dict[str, Any]:
         """Return the settings of a client."""
         return {"bootstrap.servers": self.servers, "client.id": "dagflow", "logger": _QUIET, **self.config, **own}
@@ -135,6 +146,7 @@ class _Clients:
     topic: KafkaTopic
     noticed: list[Any] = attrs.field(factory=list)
     partitions: int = 0  # as they were counted last
+    is_compacted: bool | None = None  # not known yet
     describes_from: float = 0.0  # the time from which on servers are asked for descriptions, by the monotonic clock
     _admin: Any = None
     _producer: Any = None
@@ -288,6 +300,11 @@ class OpenTopic:
             reason = f"its max.message.bytes is {int(entry.value):,}, and max_message_bytes is {self.topic.max_message_bytes:,}"
             raise self._not_writable(reason, "lower max_message_bytes, or raise the limit of the topic")
 
+    def is_compacted(self) -> bool:
+        """Return whether the topic keeps the newest message of each key. False without the permission to see that."""
+        entry = self._config().get("cleanup.policy")
+        return entry is not None and "compact" in (entry.value or "")
+
     def _config(self) -> Mapping[str, Any]:
         """Return the settings of the topic; none without the permission to see them."""
         kafka = load_client("KafkaWriter")
@@ -296,10 +313,10 @@ class OpenTopic:
         resource = kafka.admin.ConfigResource(kafka.admin.ConfigResource.Type.TOPIC, self.topic.topic)
         try:
             futures = self.clients.admin().describe_configs([resource], request_timeout=_DESCRIBE_TIMEOUT)
-            found: Mapping[str, Any] = futures[resource].result(2 * _DESCRIBE_TIMEOUT)
+            settings: Mapping[str, Any] = futures[resource].result(2 * _DESCRIBE_TIMEOUT)
         except (kafka.KafkaException, TimeoutError):
             return {}
-        return found
+        return settings
 
     def marks(self, starts: Mapping[int, int], stops: Mapping[int, int]) -> Iterator[tuple[int, int, MessageMark | None]]:
         """See `OpenLog.marks`."""

@@ -67,6 +67,9 @@ class NatsTarget:
         """See `LogTarget.check`."""
         open_log.check()
 
+    def check_keyless(self) -> None:
+        """Do nothing: messages of NATS have no keys."""
+
     def place_problem(self, partition: int | None, subject: str | None) -> str | None:
         """See `LogTarget.place_problem`. The stream is asked once in a process, and again, after a while, for other subjects."""
         if subject is None:

@@ -72,8 +72,8 @@ class LogPublisher:
                 application == launch.replaces if launch.replaces else launch.is_earlier_run(application)
             )
 
-        found, is_whole = self._newest_marks(log, state, state.begins, is_earlier, one=True)
-        for mark in found.values():
+        newest, is_whole = self._newest_marks(log, state, state.begins, is_earlier, one=True)
+        for mark in newest.values():
             raise LogHasMessages(log=self.log.place, application=mark.owner.rpartition("/")[0])
         if is_whole:
             return []
@@ -89,19 +89,19 @@ class LogPublisher:
 
         The last messages are read first, then further back, up to `look_back` of them. `one`: a mark of any partition is enough.
         """
-        found: dict[int, MessageMark] = {}
+        newest: dict[int, MessageMark] = {}
         places = enumerate(zip(floors, state.begins, state.ends, strict=False))
         lowest = {partition: max(floor, begin) for partition, (floor, begin, end) in places if end > max(floor, begin)}
         stops: dict[int, int] = {}
         look = 0
-        while lowest and look < self.look_back and not (one and found):
+        while lowest and look < self.look_back and not (one and newest):
             look = min(max(LAUNCH_LOOK, 16 * look), self.look_back)
             starts = {partition: max(least, state.ends[partition] - look) for partition, least in lowest.items()}
             marks = log.marks(starts, stops)
-            found |= {partition: mark for partition, _, mark in marks if mark is not None and is_wanted(mark)}
-            lowest = {each: least for each, least in lowest.items() if each not in found and starts[each] > least}
+            newest |= {partition: mark for partition, _, mark in marks if mark is not None and is_wanted(mark)}
+            lowest = {each: least for each, least in lowest.items() if each not in newest and starts[each] > least}
             stops = {partition: starts[partition] for partition in lowest}
-        return found, not lowest
+        return newest, not lowest
 
     def newest_mark(self, last: StagedWindow) -> WindowMark:
         """Return the newest window that the log has, as far as its last messages say it.

@@ -58,6 +58,7 @@ class StagedMessages:
     messages: int
     size: int
     partitions: int = 0
+    is_keyless: bool = False
 
     @property
     def folder(self) -> str:
@@ -117,6 +118,7 @@ class MessageFile:
         self._stream: Any = None
         self._file: BinaryWriter | None = None
         self._messages = self._size = self._partitions = 0
+        self._is_keyless = False
 
     def add(self, messages: pa.RecordBatch) -> None:
         """Append messages."""
@@ -125,6 +127,7 @@ class MessageFile:
         self._stream.write_batch(messages)
         named = pc.min(messages.column("route")).as_py()  # of an empty column, and of keys alone, it names none
         self._partitions = max(self._partitions, 0 if named is None else -named)
+        self._is_keyless |= bool(messages.column("key").null_count)
         self._messages += messages.num_rows
         if self._waiting.tell() >= self._buffer_bytes:
             self._drain()
@@ -141,7 +144,8 @@ class MessageFile:
             system.sync_file(self._file)
             self._file.close()
             system.sync_folder(self.path.rpartition("/")[0])
-        return attrs.asdict(StagedMessages(path=self.path, messages=self._messages, size=self._size, partitions=self._partitions))
+        figures = {"messages": self._messages, "size": self._size, "partitions": self._partitions}
+        return attrs.asdict(StagedMessages(path=self.path, **figures, is_keyless=self._is_keyless))
 
     def _drain(self) -> None:
         with explained(self.path, "staging messages"):

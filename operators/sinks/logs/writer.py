@@ -126,6 +126,11 @@ class LogWriter(Sink, Generic[T]):
         """Complete the file of messages, and describe it."""
         return self._staging.finish()
 
+    def check_window(self, window: StagedWindow) -> None:
+        """See `Sink.check_window`. Raises LogNotWritable, LogUnavailable."""
+        if any(each["is_keyless"] for each in window.staged):
+            self.log().check_keyless()
+
     def publish(self, window: StagedWindow) -> None:
         """See `Sink.publish`.
 

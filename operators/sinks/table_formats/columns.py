@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -79,6 +80,31 @@ def union(schemas: Sequence[pa.Schema]) -> pa.Schema:
         for field in schema:
             types[field.name] = wider(types[field.name], field.type) if field.name in types else field.type
     return pa.schema(list(types.items()))
+
+
+def required_within(table: pa.Schema) -> list[str]:
+    """Return a phrase for each field within a column that takes no nulls: files that tasks write may have nulls there.
+
+    >>> import pyarrow as pa
+    >>> required_within(pa.schema({"a": pa.list_(pa.struct([pa.field("b", pa.int8(), nullable=False)]))}))
+    ["'a.element.b' within a column takes no nulls, which is not supported"]
+    """
+    paths = [path for field in table for path in _required_paths(field)]
+    return [f"{path!r} within a column takes no nulls, which is not supported" for path in paths]
+
+
+def _required_paths(column: pa.Field[Any]) -> Iterator[str]:
+    kind: Any = column.type
+    if pa.types.is_map(kind):
+        parts = [kind.key_field.with_nullable(True).with_name("key"), kind.item_field.with_name("value")]  # keys are never null
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        parts = [kind.value_field.with_name("element")]
+    else:
+        parts = list(kind) if pa.types.is_struct(kind) else []
+    for part in parts:
+        if not part.nullable:
+            yield f"{column.name}.{part.name}"
+        yield from (f"{column.name}.{path}" for path in _required_paths(part))
 
 
 def cast_to(batch: pa.RecordBatch, schema: pa.Schema, operator: str) -> pa.RecordBatch:

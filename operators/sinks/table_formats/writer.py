@@ -376,6 +376,38 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
             self._check_history(where, last.number, self._notes(last).newest(), table, window_key(last))
             return WindowMark() if table is None else table.mark(window_key(last))
 
+    def check_window(self, window: StagedWindow) -> None:
+        """Raise ColumnNamesClash or TableSchemaDiffers if files of several tasks do not go into one table.
+
+        Files that have the same columns do: their tasks have compared them with the table.
+        """
+        files = staged_rows(window)
+        if len({str(file.columns) for file in files}) < 2:
+            return
+        with patiently(self.path, "looking at a window"):
+            columns = union([file.schema for file in files])
+            check_names(self.names_of(columns), window.sink, self.format_name, self.folded)
+            table = self.open_table()
+            if table is not None:
+                columns = self._columns_after(columns, table, window.sink)
+            for file in files:
+                self._check_cast(file, columns, window.sink)
+
+    def _check_cast(self, file: StagedRows, columns: pa.Schema, sink: str) -> None:
+        """Raise TableSchemaDiffers if a file has values that the columns of the table do not hold."""
+        if self._has_types(file, columns):
+            return
+        try:
+            read_rows([file], pa.schema(self._written(file, columns)))
+        except pa.ArrowException as error:
+            changes = (field for field in file.schema if field.type != columns.field(field.name).type)
+            reasons = [
+                f"column {each.name!r} is {each.type} in some rows, and {columns.field(each.name).type} in all"
+                for each in changes
+            ]
+            help_ = f"{str(error).strip()}: give the reader a schema, or cast the columns before they come here"
+            raise TableSchemaDiffers(sink=sink, table=self.path, differences=tuple(reasons), help=help_) from error
+
     def publish(self, window: StagedWindow) -> None:
         """Commit the files of a window, and note what the table is then.
 

@@ -54,19 +54,18 @@ class TableLimits:
     Attributes:
         operator, target: the sink and its table, for messages.
         required: the columns that take no nulls.
-        keys: the columns that identify a row; `purpose`: of these keys.
+        keys: the columns that identify a row.
         is_dated: whether all times must be within the years 1 to 9999.
-        lengths: the most characters of the texts of a column.
-        ranges: the least and the largest integer of a column.
+        max_lengths: of the texts of a column, in characters.
+        ranges: the smallest and the largest integer of a column.
     """
 
     operator: str
     target: str
     required: Sequence[str] = ()
     keys: Sequence[str] = ()
-    purpose: str = "an upsert"
     is_dated: bool = False
-    lengths: dict[str, int] = attrs.field(factory=dict)
+    max_lengths: dict[str, int] = attrs.field(factory=dict)
     ranges: dict[str, tuple[int, int]] = attrs.field(factory=dict)
 
     def check(self, batch: pa.RecordBatch) -> None:
@@ -78,19 +77,19 @@ class TableLimits:
                 raise self._refused(name, "null", help_)
         for name in self.keys:
             if batch.column(name).null_count:
-                help_ = "leave rows without a key out with Filter(…)"
-                raise self._refused(name, "null", help_, self.purpose)
+                help_ = "a null identifies no row: leave such rows out with Filter(…), or on_error='skip'"
+                raise self._refused(name, "null", help_, "a key")
         for name, column in zip(names, batch.columns, strict=True):
             if self.is_dated and (wrong := why_not_held(column, "text")):
                 help_ = "tables hold the years 1 to 9999: leave such rows out with Filter(…), or write null"
                 raise self._refused(name, wrong, help_)
-            if name in self.lengths and _is_text(column.type):
+            if name in self.max_lengths and _is_text(column.type):
                 self._check_length(name, column)
             if name in self.ranges and t.is_integer(column.type):
                 self._check_range(name, column)
 
     def _check_length(self, name: str, column: Any) -> None:
-        limit, lengths = self.lengths[name], pc.utf8_length(column)
+        limit, lengths = self.max_lengths[name], pc.utf8_length(column)
         if lengths.null_count < len(lengths) and (longest := pc.max(lengths).as_py()) > limit:
             # trailing blanks beyond the limit are cut, as SQL says
             if _outside(pc.utf8_length(pc.utf8_rtrim(column, " ")), 0, limit) is None:
@@ -100,19 +99,19 @@ class TableLimits:
 
     def _check_range(self, name: str, column: Any) -> None:
         if (wrong := _outside(column, *self.ranges[name])) is not None:
-            least, largest = self.ranges[name]
-            raise self._refused(name, f"{wrong:,}", f"the column takes {least:,} to {largest:,}: make it wider")
+            smallest, largest = self.ranges[name]
+            raise self._refused(name, f"{wrong:,}", f"the column takes {smallest:,} to {largest:,}: make it wider")
 
     def _refused(self, column: str, value: str, help_: str, target: str = "") -> ValueNotWritable:
         return ValueNotWritable(operator=self.operator, column=column, value=value, format=target or self.target, help=help_)
 
 
-def _outside(numbers: Any, least: int, largest: int) -> int | None:
+def _outside(numbers: Any, smallest: int, largest: int) -> int | None:
     """Return an integer of a column that is not within bounds; None if there is none."""
     if numbers.null_count == len(numbers):
         return None
     bounds = pc.min_max(numbers).as_py()
-    return next((each for each in (bounds["min"], bounds["max"]) if not least <= each <= largest), None)
+    return next((each for each in (bounds["min"], bounds["max"]) if not smallest <= each <= largest), None)
 
 
 def _is_text(kind: Any) -> bool:

@@ -317,7 +317,7 @@ def test_upsert_takes_the_last_row_of_a_key_and_refuses_nulls(tmp_path: Path) ->
     publish(sink, 0, batch(k=["a", "a", "b"], n=[1, 1, 1], v=[1, 2, 3]))
     publish(sink, 1, batch(k=["a", "c"], n=[1, 1], v=[4, 5]), batch(k=["c"], n=[1], v=[6]))
     assert rows(tmp_path) == [("a", 1, 4), ("b", 1, 3), ("c", 1, 6)]
-    with pytest.raises(ValueNotWritable, match="column 'k' has null, which an upsert does not support"):
+    with pytest.raises(ValueNotWritable, match="column 'k' has null, which a key does not support"):
         publish(sink, 2, batch(k=["a", None], n=[1, 1], v=[1, 1]))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import inspect
+import sqlite3
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -20,10 +21,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import operators
-from dagflow import Sink, launch
-from dagflow.errors import ColumnNamesClash, DagflowError, TypeNotWritable
+from dagflow import Sink, SinkLaunch, launch
+from dagflow.errors import ColumnNamesClash, DagflowError, RowsRefused, TypeNotWritable
 from dagflow.runtime.run_folder.window_log import WindowLog
 from operators import DeltaWriter, FileSplitterInput, IcebergWriter, KafkaWriter, ParquetFormat, ScanReader
+from operators.sinks.table_formats.errors import TableSchemaDiffers
 from tests.logs import brokers
 from tests.logs.mock_cluster import MockCluster
 from tests.operators.databases import Database
@@ -31,6 +33,13 @@ from tests.operators.sinks.tables import staged_window
 
 deltalake = pytest.importorskip("deltalake")
 pytest.importorskip("pyiceberg")
+
+
+@attrs.frozen
+class Setting:
+    """A setting of a topic, as servers describe it."""
+
+    value: str
 
 
 @attrs.frozen
@@ -113,6 +122,7 @@ NULL = rows(n=pa.array([1, None], pa.int64())), rows(n=[1, 2])
 LATE = pa.array([2**62], pa.timestamp("us")), pa.array([datetime.datetime(9999, 12, 31, 23, 59, 59, 999999)], pa.timestamp("us"))  # noqa: DTZ001
 TWICE = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["n", "n"])
 UPSERT: dict[str, Any] = {"mode": "upsert", "keys": ["n"]}
+EVOLVE: dict[str, Any] = {"on_schema_change": "evolve"}
 FORMATS = [("delta", delta), ("iceberg", iceberg)]
 REFUSALS = [
     Refusal("delta", "not null", delta([("n", "long", {"nullable": False})]), *NULL, "has null"),
@@ -158,10 +168,11 @@ REFUSALS = [
         for rule, columns, properties, bad, good, message in (
             ("not null", "n INTEGER NOT NULL", {}, *NULL, "has null"),
             ("missing", "n INTEGER, v INTEGER NOT NULL", {}, rows(n=[1]), rows(n=[1], v=[1]), "'v' is missing|'v' has null"),
-            ("check", "n INTEGER CHECK (n < 3)", {}, rows(n=[5]), rows(n=[1]), "(?i)check constraint"),
+            ("check", "n INTEGER CHECK (n < 3)", {}, rows(n=[5]), rows(n=[1]), r"(?is)check constraint.*a\.parquet, position 4"),
             ("check, merged", "n INTEGER PRIMARY KEY CHECK (n < 3)", UPSERT, rows(n=[5]), rows(n=[1]), "(?i)check constraint"),
             ("unique", "n INTEGER UNIQUE", {}, rows(n=[1, 1]), rows(n=[1, 2]), "(?i)unique"),
             ("unique, replaced", "n INTEGER UNIQUE", {"mode": "replace"}, rows(n=[1, 1]), rows(n=[1, 2]), "(?i)unique"),
+            ("evolved", "n INTEGER UNIQUE", EVOLVE, rows(n=[1, 1], v=[1, 2]), rows(n=[1], v=[1]), "(?i)unique"),
             ("new column", "n INTEGER", {}, rows(n=[1], v=[1]), rows(n=[1]), "'v' .*is not in the table"),
         )
     ),
@@ -174,7 +185,13 @@ REFUSALS = [
             ("syntax", "n uuid", rows(n=["x"]), rows(n=["6ba7b810-9dad-11d1-80b4-00c04fd430c8"]), "uuid"),
             ("zero", "n text", rows(n=["a\0"]), rows(n=["a"]), "NUL"),
             ("generated", "n int, v int GENERATED ALWAYS AS (n) STORED", rows(n=[1], v=[1]), rows(n=[1]), "non-DEFAULT"),
-            ("in the table", "n int UNIQUE); INSERT INTO sales VALUES (5", rows(n=[5]), rows(n=[1]), "has n = 5 already"),
+            (
+                "in the table",
+                "n int UNIQUE); INSERT INTO sales VALUES (5",
+                rows(n=[5]),
+                rows(n=[1]),
+                r"Key \(n\)=\(5\) already exists",
+            ),
         )
     ),
 ]
@@ -232,6 +249,76 @@ def test_batches_that_no_file_holds_are_refused_in_the_task(make: Any, bad: pa.T
         staged_window(make()(tmp_path), 0, *bad.to_batches())
 
 
+def fields_without_nulls(make: Any) -> dict[str, Any]:
+    """Columns with a field that takes no nulls in them, as a format describes them, by the name of that field."""
+    if make is delta:
+        from deltalake.schema import ArrayType, MapType, StructType
+
+        struct: Any = StructType([deltalake.Field("a", "long", nullable=False)])
+        kinds = {
+            "n.a": struct,
+            "n.element.a": ArrayType(struct),
+            "n.element": ArrayType("long", contains_null=False),
+            "n.value": MapType("string", "long", value_contains_null=False),
+        }
+        return {path: ("n", kind) for path, kind in kinds.items()}
+    from pyiceberg.types import ListType, LongType, MapType, NestedField, StringType, StructType
+
+    struct = StructType(NestedField(4, "a", LongType(), required=True))
+    kinds = {
+        "n.a": struct,
+        "n.element.a": ListType(3, struct, element_required=False),
+        "n.element": ListType(3, LongType(), element_required=True),
+        "n.value": MapType(2, StringType(), 3, LongType(), value_required=True),
+    }
+    return {path: NestedField(1, "n", kind, required=False) for path, kind in kinds.items()}
+
+
+@pytest.mark.parametrize("make", [delta, iceberg])
+@pytest.mark.parametrize("path", ["n.a", "n.element.a", "n.element", "n.value"])
+def test_a_table_with_a_field_without_nulls_in_a_column_is_refused_at_launch(make: Any, path: str, tmp_path: Path) -> None:
+    sink = make([fields_without_nulls(make)[path]])(tmp_path)
+    with pytest.raises(TableSchemaDiffers, match=f"'{path}' within a column takes no nulls"):
+        sink.check_store(SinkLaunch(name="app", sink="sink"))
+
+
+@pytest.mark.parametrize("mode", ["append", "upsert"])
+@pytest.mark.parametrize(
+    ("make", "one", "other", "message"),
+    [
+        (delta, {"v": 1}, {"V": 1}, "'v' and 'V' are one column"),
+        (delta, {"v": [1]}, {"v": {"a": 1}}, "'v' is list.* in some rows, and string in all"),
+        (iceberg, {"v": 2**60 + 1}, {"v": 1.5}, "'v' is int64 in some rows, and double in all\n  help: Integer value"),
+    ],
+)
+def test_files_of_two_tasks_that_do_not_go_into_one_table_are_refused(
+    make: Any, mode: str, one: Any, other: Any, message: str, tmp_path: Path
+) -> None:
+    sink = make(mode=mode, keys=["n"] if mode == "upsert" else [])(tmp_path)
+    windows = [staged_window(sink, 0, *pa.Table.from_pylist([{"n": 1, **each}]).to_batches()) for each in (one, other)]
+    window = attrs.evolve(windows[0], staged=windows[0].staged + windows[1].staged)
+    with pytest.raises((ColumnNamesClash, TableSchemaDiffers), match=message):
+        sink.check_window(window)
+    sink.check_window(windows[0])
+    sink.publish(windows[0])
+
+
+def test_rows_of_several_batches_are_compared_before_the_decision(tmp_path: Path) -> None:
+    sink, run = sql("CREATE TABLE sales (n INTEGER UNIQUE)")(tmp_path), tmp_path / "run"
+    for number in range(2):
+        (tmp_path / "in").mkdir(exist_ok=True)
+        pq.write_table(rows(n=[1, number + 2]), tmp_path / "in" / f"{number}.parquet")
+    settings = {"run_folder": str(run)}
+    with pytest.raises(
+        RowsRefused, match=r"(?is)unique.*the window is not decided.*operator 'out' in check_window\(\), window 0"
+    ):
+        launch(application(tmp_path / "in", sink), settings, runner="local")
+    assert WindowLog.open(str(run), durable=False).windows("decision") == []
+    with contextlib.closing(sqlite3.connect(tmp_path / "shop.db")) as database:
+        database.execute("DROP TABLE sales")
+    assert launch(application(tmp_path / "in", sink), settings, runner="local").report.windows == 1
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("refusal", [each for each in REFUSALS if each.sink == "postgres"], ids=lambda each: each.name)
 def test_refusals_of_postgres_come_before_the_decision(refusal: Refusal, postgres: Database, tmp_path: Path) -> None:
@@ -243,6 +330,21 @@ def test_refusals_of_kafka_come_before_the_decision(tmp_path: Path) -> None:
     pytest.importorskip("confluent_kafka")
     with contextlib.closing(MockCluster(1)) as cluster:
         check(refusal_of_kafka(cluster), tmp_path)
+
+
+def test_messages_without_a_key_for_a_compacted_topic_are_refused_before_the_decision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("confluent_kafka")
+    from operators.sinks.logs.kafka import OpenTopic
+
+    # the mock cluster does not know settings of topics
+    monkeypatch.setattr(OpenTopic, "_config", lambda _: {"cleanup.policy": Setting("compact,delete")})
+    with contextlib.closing(MockCluster(1)) as cluster:
+        cluster.create("out", 2)
+        sink = KafkaWriter(cluster.bootstrap, "out", key="k", value="v", timeout=5)
+        bad, good = rows(k=["a", None], v=["a", "b"]), rows(k=["a"], v=["a"])
+        check(Refusal("kafka", "no key", lambda _: sink, bad, good, "takes no messages without a key"), tmp_path)
 
 
 @pytest.fixture

@@ -422,6 +422,38 @@ def test_a_run_folder_of_an_application_without_files(dagflow: Dagflow, tmp_path
     assert "the record of its windows ends with window 0, and window 1 was published" in answer.err
 
 
+def test_the_settings_of_a_named_application_are_those_of_the_launch_where_the_caller_trusts_them(
+    dagflow: Dagflow, tmp_path: Path
+) -> None:
+    (tmp_path / "shop.py").write_text(SHOP.replace("{has_files}", "False").replace('"sales"', 'conf["table"]'))
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "0.csv").write_text("id\n0\n")
+    launched = ("launch", "shop.py", "-D", "table=sold", "--runner", "local", "--run-folder", "run", "--once")
+    assert dagflow(*launched).code == 0
+    answer = dagflow("verify", "run", "--app", "shop.py")
+    assert answer.code == 2
+    assert "the setting `table` is missing" in answer.err
+    assert "help: the run folder has the settings of its launch: --trust uses them, beside yours" in answer.err
+    answer = dagflow("verify", "run", "--app", "shop.py", "--trust")
+    assert "the table 'sold' of " in answer.out
+
+
+@pytest.mark.parametrize("has_files", [False, True])
+@pytest.mark.parametrize("command", ["log", "show"])
+def test_commands_that_need_a_dataset_say_where_the_rows_of_a_run_are(
+    command: str, has_files: bool, dagflow: Dagflow, tmp_path: Path
+) -> None:
+    shop(dagflow, tmp_path, has_files=has_files)
+    answer = dagflow(command, "run")
+    assert answer.code == 2
+    if has_files:
+        assert "error[DF289] run is a run folder, and has no ledger of its own" in answer.err
+        assert f"\n  help: name an output folder of the run: `{tmp_path}/out`" in answer.err
+        return
+    assert "error[DF289] run is a run folder, whose application writes no files" in answer.err
+    assert f"\n    table: the table 'sales' of {tmp_path}/shop.db\n  help: `dagflow report run` shows its windows" in answer.err
+
+
 def test_tables_beside_a_dataset(dagflow: Dagflow, tmp_path: Path) -> None:
     shop(dagflow, tmp_path, has_files=True)
     assert "\n  tables " not in dagflow("verify", "out").out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from dagflow import SinkLaunch, StagedWindow
 from dagflow.errors import (
     DatabaseBusy,
     DatabaseRefused,
+    RuleBroken,
     TableRefused,
     TypeNotWritable,
     ValueNotWritable,
@@ -367,6 +369,81 @@ def test_keys_that_are_equal_in_the_server_are_one_key(kind: str, keys: list[Any
     run_operator(postgres.writer(mode="upsert", keys=["k"]), {"input": [pa.record_batch({"k": keys, "v": [1, 2]})]})
     assert postgres.run("SELECT v FROM sales") == [(2,)]
     postgres.run("DROP TABLE sales")
+
+
+SERIAL = "id serial PRIMARY KEY, n int"
+KEYED = "n int PRIMARY KEY, v int"
+ONE, TWO = {"n": 1}, [{"n": 1}, {"n": 1}]
+UPSERT: dict[str, Any] = {"mode": "upsert", "keys": ["n"]}
+
+
+@pytest.mark.parametrize(
+    ("columns", "then", "rows", "properties"),
+    [
+        ("n int, v int", "CREATE UNIQUE INDEX ON sales (n) WHERE v > 0; INSERT INTO sales VALUES (1, 1)", [{"n": 1, "v": 1}], {}),
+        ("n text", "CREATE UNIQUE INDEX ON sales (lower(n)); INSERT INTO sales VALUES ('A')", [{"n": "a"}], {}),
+        ("n int, v int, UNIQUE NULLS NOT DISTINCT (n)", "INSERT INTO sales VALUES (NULL)", [{"n": None, "v": 1}], {}),
+        ("n int, g int GENERATED ALWAYS AS (n % 2) STORED UNIQUE", "INSERT INTO sales VALUES (1)", [{"n": 3}], {}),
+        ("n int, EXCLUDE USING btree (n WITH =)", "INSERT INTO sales VALUES (1)", [ONE], {}),
+        ("n int UNIQUE DEFERRABLE INITIALLY DEFERRED", "", TWO, {}),
+        ("n int UNIQUE", "ALTER TABLE sales ADD CHECK (n > 5) NOT VALID; INSERT INTO sales VALUES (9)", [{"n": 9}], {}),
+        (f"{SERIAL} UNIQUE", "", TWO, {}),
+        (f"{SERIAL} UNIQUE", "", TWO, {"mode": "replace"}),
+        (SERIAL, "CREATE INDEX ON sales ((1 / n))", [{"n": 0}], {}),
+        ("id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n int UNIQUE", "INSERT INTO sales (n) VALUES (1)", [ONE], {}),
+        ("n int, v int DEFAULT 7, UNIQUE (n, v)", "INSERT INTO sales VALUES (1, 7)", [ONE], {}),
+        ("n int, v int DEFAULT 7 CHECK (v < 5)", "", [ONE], {}),
+        (f"{KEYED} UNIQUE", "", [{"n": 1, "v": 1}, {"n": 2, "v": 1}], UPSERT),
+        (f"{KEYED} UNIQUE", "INSERT INTO sales VALUES (9, 1)", [{"n": 1, "v": 1}], UPSERT),
+        (f"{KEYED}, w int, CHECK (v < w)", "INSERT INTO sales VALUES (1, 1, 5)", [{"n": 1, "v": 7}], UPSERT),
+        ("n text", "CREATE INDEX ON sales (n)", [{"n": os.urandom(5_000).hex()}], {}),
+        ("n int UNIQUE", "", [{"n": 1, "v": 1}, {"n": 1, "v": 2}], {"on_schema_change": "evolve"}),
+        ("", "CREATE TABLE t (n int) PARTITION BY LIST (n); CREATE TABLE sales PARTITION OF t FOR VALUES IN (2)", [ONE], {}),
+    ],
+)
+def test_rules_are_tried_before_the_decision(
+    columns: str, then: str, rows: list[Any], properties: dict[str, Any], postgres: Database
+) -> None:
+    postgres.run((f"CREATE TABLE sales ({columns});" if columns else "") + then)
+    before = postgres.rows()
+    with pytest.raises(RuleBroken) as refused:
+        run_operator(postgres.writer(**properties), {"input": [pa.RecordBatch.from_pylist(rows)]})
+    assert "_dagflow" not in str(refused.value)
+    assert postgres.rows() == before
+
+
+@pytest.mark.parametrize(
+    ("columns", "then", "rows", "properties", "after"),
+    [
+        (SERIAL, "", TWO, {}, [(1, 1), (2, 1)]),  # no number of the sequence is used up
+        ("n int, v int, UNIQUE (v)", "INSERT INTO sales VALUES (1)", [ONE], {}, [(1, None), (1, None)]),
+        ("n int UNIQUE", "INSERT INTO sales VALUES (1)", [ONE], {"mode": "replace"}, [(1,)]),
+        (f"{KEYED} UNIQUE", "INSERT INTO sales VALUES (1, 1)", [{"n": 1, "v": 1}], UPSERT, [(1, 1)]),
+        (f"{KEYED} UNIQUE", "INSERT INTO sales VALUES (1, 1)", [{"n": 1, "v": 2}, {"n": 2, "v": 1}], UPSERT, [(1, 2), (2, 1)]),
+        (f"{KEYED} UNIQUE", "", [{"n": 1, "v": 1}, {"n": 1, "v": 2}, {"n": 2, "v": 1}], UPSERT, [(1, 2), (2, 1)]),
+        (f"{KEYED} CHECK (v > 0)", "", [{"n": 1, "v": None}], UPSERT, [(1, None)]),
+        (KEYED, "ALTER TABLE sales ADD CHECK (v > 5) NOT VALID", [{"n": 2, "v": 9}], UPSERT, [(2, 9)]),
+    ],
+)
+def test_rows_that_keep_the_rules_go_in(
+    columns: str, then: str, rows: list[Any], properties: dict[str, Any], after: list[Any], postgres: Database
+) -> None:
+    postgres.run(f"CREATE TABLE sales ({columns}); {then}")
+    run_operator(postgres.writer(**properties), {"input": [pa.RecordBatch.from_pylist(rows)]})
+    assert postgres.rows() == after
+
+
+def test_a_table_whose_triggers_give_rows_their_values_takes_them(postgres: Database) -> None:
+    postgres.run("CREATE TABLE sales (item text NOT NULL CHECK (item <> ''), units bigint, day date NOT NULL)")
+    body = "BEGIN NEW.day = '2026-01-31'; NEW.item = coalesce(NEW.item, 'none'); RETURN NEW; END"
+    postgres.run(f"CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $${body}$$")
+    postgres.run("CREATE TRIGGER t BEFORE INSERT ON sales FOR EACH ROW EXECUTE FUNCTION f()")
+    columns = [("item", "string"), ("units", "int64")]
+    (warning,) = postgres.writer().check_store(SinkLaunch(name="app", sink="sink", columns=columns))
+    assert "the table has the trigger t" in warning
+    run_operator(postgres.writer(), {"input": [Sale("pen", 1), Sale(None, 2)]})
+    day = datetime.date(2026, 1, 31)
+    assert postgres.rows() == [("none", 2, day), ("pen", 1, day)]
 
 
 def test_what_no_task_can_foresee_is_said_at_launch(postgres: Database) -> None:

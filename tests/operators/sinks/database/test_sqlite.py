@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dagflow.errors import ColumnNamesClash, DatabaseBusy, DatabaseRefused, TypeNotWritable, ValueNotWritable
+from dagflow.errors import ColumnNamesClash, DatabaseBusy, DatabaseRefused, RuleBroken, TypeNotWritable, ValueNotWritable
 from dagflow.storage import is_transient
 from dagflow.testing import run_operator
 from operators import SqlWriter
@@ -95,6 +95,45 @@ def test_a_column_that_takes_no_nulls(sqlite: Database) -> None:
     sqlite.run("CREATE TABLE sales (value TEXT, n INTEGER NOT NULL)")
     with pytest.raises(ValueNotWritable, match="column 'n' has null, which table 'sales' does not support"):
         run_operator(sqlite.writer(), {"input": ["a"]})
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [("RAISE(ABORT, 'no ink')", "refuses rows: no ink"), ("RAISE(IGNORE)", "of 1 rows, the table took 0")],
+)
+def test_a_row_that_a_trigger_refuses_is_a_bad_row(action: str, message: str, sqlite: Database) -> None:
+    sqlite.run("CREATE TABLE sales (item TEXT, units INTEGER)")
+    sqlite.run(f"CREATE TRIGGER t BEFORE INSERT ON sales WHEN NEW.item = 'ink' BEGIN SELECT {action}; END")
+    rows = [Sale("pen", 1), Sale("ink", 5), Sale("cap", 2)]
+    with pytest.raises(RuleBroken, match=message):
+        run_operator(sqlite.writer(), {"input": rows})
+    assert run_operator(sqlite.writer(on_error="skip"), {"input": rows}).skipped == 1
+    assert sqlite.rows() == [("cap", 2), ("pen", 1)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "keys", "has_rules"),
+    [
+        ('CREATE TABLE sales ("n" INTEGER, "v" TEXT)', [], False),
+        ('CREATE TABLE sales ("n" INTEGER NOT NULL, PRIMARY KEY ("n"))', ["N"], False),
+        ('CREATE TABLE sales ("n" INTEGER, PRIMARY KEY ("n"))', [], True),
+        ("CREATE TABLE sales (n INTEGER PRIMARY KEY)", ["n"], False),
+        ("CREATE TABLE sales (n INTEGER PRIMARY KEY)", ["v"], True),
+        ("CREATE TABLE sales (n INTEGER UNIQUE, v TEXT)", ["v"], True),
+        ("CREATE TABLE sales (n INTEGER check (n > 0))", [], True),
+        ("CREATE TABLE sales (n INTEGER) STRICT", [], True),
+        ("CREATE TABLE sales (n INTEGER, v INTEGER AS (1/n))", [], True),
+        ("CREATE TABLE sales (n INTEGER); CREATE INDEX i ON sales (json_extract(n, '$'))", [], True),
+        ("CREATE TABLE t (n INTEGER); CREATE VIEW sales AS SELECT n FROM t", [], True),
+    ],
+)
+def test_rows_are_tried_where_a_table_has_rules(statement: str, keys: list[str], has_rules: bool, sqlite: Database) -> None:
+    for each in statement.split(";"):
+        sqlite.run(each)
+    with Sqlite(sqlite.address.removeprefix("sqlite:///")).session("a test") as session:
+        if "VIEW" not in statement:
+            session.identity("sales", create=True)  # its own mark is not a rule
+        assert session.has_rules("SALES", keys) == has_rules
 
 
 def test_paths_are_absolute_for_all_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

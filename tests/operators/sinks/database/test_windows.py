@@ -13,6 +13,7 @@ from dagflow.errors import (
     ForeignChange,
     OperatorFailed,
     RowsRefused,
+    RuleBroken,
     StagedRowsMissing,
     TableRefused,
     TableReplaced,
@@ -26,6 +27,12 @@ from tests.operators.databases import Database
 class Sale:
     item: str | None
     units: int
+
+
+@attrs.frozen
+class Named:
+    item: str
+    units: str
 
 
 def windows(*rows: Any) -> dict[str, list[Any]]:
@@ -129,6 +136,44 @@ def test_an_error_leaves_nothing_of_a_window(database: Database) -> None:
     database.run('DROP TABLE "sales"')
     database.writer().publish(window)  # its rows are still staged
     assert database.rows() == [("ink", 5), ("pen", 1)]
+
+
+@pytest.mark.parametrize("mode", ["append", "upsert", "replace"])
+def test_a_row_that_a_rule_of_the_table_refuses_is_a_bad_row(database: Database, mode: str) -> None:
+    properties: Any = {"mode": mode, "keys": ["item"] if mode == "upsert" else []}
+    database.run('CREATE TABLE "sales" ("item" TEXT PRIMARY KEY, "units" INTEGER CHECK ("units" < 3))')
+    rows = [Sale("pen", 1), Sale("ink", 5), Sale("cap", 2)]
+    with pytest.raises(RuleBroken, match=r"(?i)the table sales refuses rows: .*check"):
+        run_operator(database.writer(**properties), {"input": rows})
+    assert run_operator(database.writer(**properties, on_error="skip"), {"input": rows}).skipped == 1
+    assert database.rows() == [("cap", 2), ("pen", 1)]
+
+
+def test_rows_of_several_tasks_or_batches_are_compared_before_the_decision(database: Database) -> None:
+    database.run('CREATE TABLE "sales" ("item" TEXT UNIQUE, "units" INTEGER)')
+    with OperatorTask(writer := database.writer(), name="sink", window=0) as task:
+        task.context.application = "app"
+        for items in (["ink"], [f"item {n}" for n in range(500)], ["cap"], ["ink"]):  # more than a page of PostgreSQL
+            task.give("input", pa.RecordBatch.from_pylist([{"item": item, "units": 1} for item in items]))
+        task.end_window()
+        batches = StagedWindow("app", 0, (writer.stage(),), "sink")
+    one, other = (staged(database.writer(), Sale("pen", units)) for units in (1, 2))
+    for window in (batches, attrs.evolve(one, staged=(*one.staged, *other.staged))):
+        with pytest.raises(RowsRefused, match=r"(?i)unique.*\n  help: the window is not decided"):
+            database.writer().check_window(window)
+    database.writer().check_window(one)
+    database.writer().publish(one)
+    assert database.rows() == [("pen", 1)]
+
+
+def test_columns_of_other_types_in_other_tasks_are_refused_before_the_decision(database: Database) -> None:
+    one, other = (staged(database.writer(), row) for row in (Sale("pen", 1), Named("pen", "many")))
+    window = attrs.evolve(one, staged=(*one.staged, *other.staged))
+    if database.kind == "sqlite":  # its columns take values of all types
+        database.writer().check_window(window)
+        return
+    with pytest.raises(TableRefused, match="column 'units' is bigint in some rows, and text in others"):
+        database.writer().check_window(window)
 
 
 # ------------------------------------------------------------------------------------------------------ tables that change
