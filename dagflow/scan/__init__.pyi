@@ -29,6 +29,7 @@ from dagflow.scan.readers.managed import SchemaNegotiator as SchemaNegotiator
 from dagflow.scan.schema.cast import text_of as text_of
 from dagflow.scan.schema.implicit import FileFacts as FileFacts
 from dagflow.scan.schema.numbers import NumberText as NumberText
+from dagflow.scan.schema.numbers import has_negative as has_negative
 from dagflow.scan.schema.numbers import is_number as is_number
 from dagflow.scan.schema.numbers import is_overflown as is_overflown
 from dagflow.scan.schema.plain import plain_batch as plain_batch
