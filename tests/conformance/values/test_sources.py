@@ -16,6 +16,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ from operators import (
 )
 from operators.logs.memory import MemoryLog, MemoryLogInput, MemoryLogScanReader
 from tests.conformance.values.table import DAY, VALUES, Value, canonical, column_name, rows
-from tests.conformance.values.texts import NUMBERS, REFUSED, TEXTS, TYPES, holds_text, meaning
+from tests.conformance.values.texts import NUMBERS, REFUSED, TEXTS, TYPES, holds_text, meaning, written_again
 
 Read = tuple[list[pa.RecordBatch], list[Any]]
 """The batches of a source, and its bad rows."""
@@ -632,3 +633,79 @@ def compared_in_file(source: TextSource, types: list[Any], cells: list[Cell], fo
     if len(bad) != len(refused):
         wrong.append(f"{len(refused)} rows did not come out, and {len(bad)} are bad")
     return wrong, refused
+
+
+# ------------------------------------------------------------------------------------------------------ inferred types
+
+ORDINARY = {
+    "integer": "7",
+    "real": "7.5",
+    "truth": "true",
+    "day": "2020-05-06",
+    "moment": "2020-05-06 07:08:09",
+    "clock": "07:08:09",
+    "word": "word",
+}
+OF_CSV = [pytest.param("CSV"), pytest.param("CSV in quotes", marks=pytest.mark.full)]
+
+
+def again(source: TextSource, text: str, kind: Any) -> Any:
+    """The canonical value of a cell in a column whose type was inferred."""
+    return source.cell(text) if holds_text(kind) else written_again(text, kind)
+
+
+@pytest.mark.parametrize("name", OF_CSV)
+def test_what_is_in_the_sample_comes_out_as_it_was_written(name: str, tmp_path: Path) -> None:
+    """A text between two ordinary ones: no row is bad, and the text is still there, or the number that is written so."""
+    source, wrong = TEXT_SOURCES[name], []
+    for plain in ORDINARY.values():
+        columns = {f"c{n}": text for n, text in enumerate(TEXTS)}
+        (path := tmp_path / "values.csv").write_bytes(source.write([dict.fromkeys(columns, plain), columns]))  # type: ignore[list-item]
+        [batch], bad = read_files(CsvFormat(), [path])
+        assert bad == []
+        for name_of_column, text in columns.items():
+            column = batch.column(name_of_column)
+            if (came := canonical(column)) != [again(source, plain, column.type), again(source, text, column.type)]:
+                wrong.append(f"{text!r:.60} beside {plain} came out as {came!r:.100}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("name", OF_CSV)
+def test_what_is_behind_the_sample_comes_out_as_it_was_written_or_is_a_bad_row(name: str, tmp_path: Path) -> None:
+    source = TEXT_SOURCES[name]
+    cells = [(text, column) for column in ORDINARY for text in TEXTS]
+    (sample := tmp_path / "a.csv").write_bytes(source.write([{"n": "-1", **ORDINARY}]))
+    records: list[dict[str, str | None]] = [
+        {"n": str(n), **dict.fromkeys(ORDINARY), column: text} for n, (text, column) in enumerate(cells)
+    ]
+    (later := tmp_path / "b.csv").write_bytes(source.write(records))
+    batches, bad = read_files(CsvFormat(), [sample, later], sample_files=1)
+    kinds, found = {field.name: field.type for field in batches[0].schema}, values_of(batches)
+    assert not any(holds_text(kind) for column, kind in kinds.items() if column != "word")
+    assert len(bad) == len(cells) + 1 - len(found)
+    for n, (text, column) in enumerate(cells):
+        expected = again(source, text, kinds[column])
+        assert n not in found or found[n].get(column) == expected, (text, column)
+        assert (n in found) == (expected != REFUSED) or kinds[column] not in (pa.int64(), pa.float64(), pa.string()), (
+            text,
+            column,
+        )
+
+
+def test_numbers_of_json_that_are_in_the_sample_come_out_as_they_were_written(tmp_path: Path) -> None:
+    tokens = [text for text in NUMBERS if JSON_NUMBER.fullmatch(text) and text not in ("1e400", "-1e400") and len(text) < 4300]
+    for plain in ("7", "7.5", '"word"', "true", "null"):
+        lines = [
+            "{" + ", ".join(f'"c{n}": {each}' for n, each in enumerate(row)) + "}\n" for row in ([plain] * len(tokens), tokens)
+        ]
+        (path := tmp_path / "values.jsonl").write_text("".join(lines))
+        [batch], bad = read_files(JsonLinesFormat(), [path])
+        assert bad == []
+        for n, token in enumerate(tokens):
+            column = batch.column(f"c{n}")
+            came, is_integer = canonical(column)[1], token.lstrip("-").isdigit()
+            if holds_text(column.type):
+                assert Decimal(came) == Decimal(token) if is_integer else float(came) == float(token), (plain, token)
+            else:
+                assert came == meaning(token, column.type), (plain, token)
+                assert not is_integer or Decimal(column[1].as_py()) == Decimal(token), (plain, token)

@@ -183,7 +183,7 @@ def _days(year: int, month: int, day: int) -> int | None:
 def written_again(text: str, kind: Any) -> Any:
     """Return the canonical value of a text in a column whose type was inferred: a number only if it can be written so again."""
     if t.is_boolean(kind):
-        return text.strip().lower() == "true" if text.strip().lower() in ("true", "false") else REFUSED
+        return {"true": True, "false": False, "": None}.get(text.strip().lower(), REFUSED)
     value = meaning(text, kind)
     plain = text.strip()
     if value in (None, REFUSED) or not (t.is_integer(kind) or t.is_floating(kind)):
