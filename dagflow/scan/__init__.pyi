@@ -26,9 +26,11 @@ from dagflow.scan.readers.machine import RowBatchReader as RowBatchReader
 from dagflow.scan.readers.machine import Scan as Scan
 from dagflow.scan.readers.managed import ManagedReader as ManagedReader
 from dagflow.scan.readers.managed import SchemaNegotiator as SchemaNegotiator
+from dagflow.scan.schema.cast import converted as converted
 from dagflow.scan.schema.cast import text_of as text_of
 from dagflow.scan.schema.implicit import FileFacts as FileFacts
 from dagflow.scan.schema.numbers import NumberText as NumberText
+from dagflow.scan.schema.numbers import has_negative as has_negative
 from dagflow.scan.schema.numbers import is_number as is_number
 from dagflow.scan.schema.numbers import is_overflown as is_overflown
 from dagflow.scan.schema.plain import plain_batch as plain_batch
@@ -40,6 +42,7 @@ from dagflow.scan.schema.shape import column_names as column_names
 from dagflow.scan.schema.table import Column as Column
 from dagflow.scan.schema.table import Drift as Drift
 from dagflow.scan.schema.table import TableSchema as TableSchema
+from dagflow.scan.schema.time_formats import format_problem as format_problem
 from dagflow.scan.schema.types import to_type as to_type
 from dagflow.scan.settings import ScanSettings as ScanSettings
 from dagflow.scan.sources import ColumnSource as ColumnSource

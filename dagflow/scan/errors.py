@@ -53,6 +53,10 @@ _FINE = re.compile(r":[0-9]{2}\.[0-9]{7,9}\S* is not a valid timestamp\[us(, tz=
 """The reason for a time with more digits than microseconds have."""
 
 
+_SPELLED = re.compile(r"^is null, .*: the file has (.*), in another case$")
+"""The reason for a null in a column that the file has in another case."""
+
+
 @error(kw_only=True)
 class BadRowFound(ScanError, ValueError):
     """A row cannot be read, and `on_bad_row` is "fail". `position`, `line` and `column` are None where they are not known.
@@ -88,9 +92,11 @@ class BadRowFound(ScanError, ValueError):
         raw = self.raw if len(self.raw) <= 200 else self.raw[:200] + "…"
         row = f"\n  row   {raw!r}" if raw else ""
         drop = definition(self.reader, "on_bad_row", "drop")
+        spelled = _SPELLED.search(self.reason)
+        rename = "" if spelled is None else f"name the column {spelled[1]} in your schema, as the file does;\n        or "
         return (
             f"{self.path}{place}{column}: {self.reason}{row}\n"
-            f'  help: correct the file, or leave such rows out: {drop} (counted), or "route" (to the port `errors`)'
+            f'  help: {rename}correct the file, or leave such rows out: {drop} (counted), or "route" (to the port `errors`)'
             f"{self._about_type()}{self._about_encoding()}"
         )
 

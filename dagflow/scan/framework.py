@@ -216,8 +216,11 @@ class BlockScan(ABC):
         """Compare the columns of a file with the known ones. Raises ColumnMissing, ColumnExtra."""
         drift, shape = self.settings.drift, self._output.shape
         names = schema.names  # made anew each time it is asked for
-        lacking = {root.casefold() for root in set(shape.roots).difference(names)}
-        if lacking and not lacking.isdisjoint(name.casefold() for name in set(names).difference(shape.roots)):
+        lacking = set(shape.roots).difference(names)
+        folded = {name.casefold(): name for name in names} if lacking else {}
+        spelled = {root: folded[root.casefold()] for root in lacking if root.casefold() in folded}
+        self._output.spelled = spelled
+        if not shape.roots.keys() >= set(spelled.values()):
             self.context.count("columns_in_another_case")
         if is_complete and drift.missing == "error":
             self._refuse_missing(names, path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
@@ -32,7 +32,7 @@ class Output:
     """The conversion of loaded batches to batches of the scan.
 
     `shape`: the columns that the scan returns; it changes only if `drift` says "widen". `file_columns`: the columns of the
-        current file; None if only its rows say them.
+        current file; None if only its rows say them. `spelled`: of the columns that it lacks, those that it has in another case.
     """
 
     shape: Shape
@@ -40,6 +40,7 @@ class Output:
     report: Callable[[BadRow], None]
     count: Callable[[str, int], None]
     file_columns: frozenset[str] | None = attrs.field(init=False, default=None)
+    spelled: Mapping[str, str] = attrs.field(init=False, factory=dict)
     _schema: pa.Schema | None = attrs.field(init=False, default=None)
     _of: Shape | None = attrs.field(init=False, default=None)
     _accepted: pa.Schema | None = attrs.field(init=False, default=None)
@@ -124,7 +125,8 @@ class Output:
         if settings.default is not None and values.null_count:
             values = pc.fill_null(values, repeated(settings.default, column.type, 1)[0])
         if not settings.nullable and values.null_count:
-            problems.add(root, pc.is_null(values), "is null, but the column must have a value")
+            other = f": the file has {self.spelled[root]!r}, in another case" if root in self.spelled else ""
+            problems.add(root, pc.is_null(values), f"is null, but the column must have a value{other}")
             values = pc.fill_null(values, _any_value(column.type))  # these rows are dropped
         return values
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import attrs
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 SAMPLE_BYTES = 1 << 20
 Parser: TypeAlias = "Callable[[Piece, int], pa.RecordBatch | None]"
 """Parses a piece with a number of lines, or returns None if it cannot."""
+_EXPONENT = re.compile(rb"[:\[,]\s*\"?-?[0-9][0-9.]*[eE]\+?[0-9]+\"?\s*[,}\]]")
+"""Numbers with an exponent that is not negative, also as text: they may be longer than they look."""
+DIGITS = 76
+"""The most digits of a decimal of Arrow."""
 _NOT_JSON = re.compile(rb"[:\[,]\s*-?(?:Inf(?!inity)|(?<=-)NaN)")
 """Words that pyarrow parses as numbers, and Python does not."""
 
@@ -200,6 +204,7 @@ def fast_parser(types: dict[str, pa.DataType], is_open: bool) -> Parser | None:
     if any(_has(kind, pa.types.is_map) for kind in types.values()):
         return None
     explicit = pa.schema([pa.field(name, parsed_as(kind)) for name, kind in types.items()])
+    scale = max((scale for kind in types.values() for scale in _scales(kind)), default=None)
     # unknown members of structs may not get lost, which "ignore" would let happen
     is_ignoring = not is_open and not any(_has(kind, pa.types.is_struct) for kind in types.values())
     behaviour: Literal["ignore", "infer"] = "ignore" if is_ignoring else "infer"
@@ -208,6 +213,8 @@ def fast_parser(types: dict[str, pa.DataType], is_open: bool) -> Parser | None:
     def parse(piece: Piece, rows: int) -> pa.RecordBatch | None:
         size = piece.end - piece.begin
         if not rows or not _is_plain(piece) or _is_dangerous(piece):
+            return None
+        if scale is not None and _may_have_more_digits(piece, DIGITS - scale):
             return None
         view = memoryview(piece.data)[piece.begin : piece.end]
         reading = pj.ReadOptions(use_threads=False, block_size=size + 1)
@@ -240,6 +247,20 @@ def _is_plain(piece: Piece) -> bool:
     return not is_suspect or _NOT_JSON.search(data, begin, end) is None
 
 
+def _may_have_more_digits(piece: Piece, most: int) -> bool:
+    """Return True if a number may have more digits before its point: with the scale of a decimal, they could go beyond its bits.
+
+    Arrow makes other numbers of these.
+    """
+    octets = np.frombuffer(piece.data, np.uint8, piece.end - piece.begin, piece.begin)
+    is_digit = (octets - np.uint8(ord("0"))) < 10
+    others = np.flatnonzero(~is_digit)  # the ends of lines are among them
+    if (np.diff(others) > most + 1).any():
+        return True
+    marks = np.flatnonzero((octets[1:] | 32) == ord("e")) + 1
+    return bool(is_digit[marks - 1].any()) and _EXPONENT.search(piece.data, piece.begin, piece.end) is not None
+
+
 def _is_dangerous(piece: Piece) -> bool:
     long = np.flatnonzero(np.diff(piece.offsets) > DANGER).tolist()
     return any(is_dangerous(piece.data, int(piece.offsets[n]), int(piece.offsets[n + 1])) for n in long)
@@ -256,14 +277,27 @@ def _has(kind: pa.DataType, test: Callable[[pa.DataType], bool]) -> bool:
     return test(kind) or any(_has(kind.field(n).type, test) for n in range(kind.num_fields))
 
 
+def _scales(kind: pa.DataType) -> Iterator[int]:
+    """Yield the scales of the decimals in a type."""
+    if pa.types.is_decimal(kind):
+        yield kind.scale
+    for n in range(kind.num_fields):
+        yield from _scales(kind.field(n).type)
+
+
 def parsed_as(kind: pa.DataType) -> pa.DataType:
-    """Return the type that a column is parsed as, before the framework converts it: text for types that JSON does not have."""
+    """Return the type that a column is parsed as, before the framework converts it: text for types that JSON does not have.
+
+    Decimals are parsed with all digits that Arrow has: it does not check that they fit.
+    """
     types = pa.types
+    if types.is_decimal(kind):
+        return pa.decimal256(DIGITS, kind.scale)
     if types.is_struct(kind):
         return pa.struct([pa.field(f.name, parsed_as(f.type)) for f in kind])
     if types.is_list(kind) or types.is_large_list(kind):
         return pa.list_(parsed_as(kind.value_type))
     if types.is_float16(kind):
         return pa.float64()
-    is_own = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
+    is_own = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
     return kind if is_own else pa.string()

@@ -137,6 +137,33 @@ def _checked(file: ArrowFile) -> pq.FileMetaData:
     return asked.metadata
 
 
+def check_content(batch: pa.RecordBatch) -> None:
+    """Raise ArrowInvalid for text that is not UTF-8, at which Arrow does not look, and other values that no file may have.
+
+    A time of day outside of a day is none of them: writers write it, and Arrow's type has it.
+    """
+    for column in batch.columns:
+        kind = _without_days(column.type)
+        (column if kind.equals(column.type) else column.view(kind)).validate(full=True)
+
+
+def _without_days(kind: Any) -> Any:
+    """Return a type with integers in place of times of day."""
+    types = pa.types
+    if types.is_time(kind):
+        return pa.int32() if kind.bit_width == 32 else pa.int64()
+    if types.is_struct(kind):
+        return pa.struct([field.with_type(_without_days(field.type)) for field in kind])
+    if types.is_map(kind):
+        return pa.map_(_without_days(kind.key_type), _without_days(kind.item_type))
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        item = kind.value_field.with_type(_without_days(kind.value_type))
+        if types.is_fixed_size_list(kind):
+            return pa.list_(item, kind.list_size)
+        return (pa.large_list if types.is_large_list(kind) else pa.list_)(item)
+    return kind
+
+
 @contextmanager
 def damage(path: str, position: int, part: str) -> Iterator[None]:
     """Turn an error of Arrow about bytes that it cannot read into FileDamaged, or FormatUnsupported."""
@@ -204,7 +231,7 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
         with damage(path, self._position, f"row group {self._group}"):
             batch = next(self._batches, None)
             if batch is not None:
-                batch.validate(full=True)  # Arrow takes text for UTF-8 without a look at it
+                check_content(batch)
             self._check_rows(0 if batch is None else batch.num_rows)
         if batch is not None:
             self._check_years(batch)

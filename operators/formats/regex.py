@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dagflow.scan import FileSchemaNegotiator, Format, NumberText, ResultSetLoader, RowOrigin, not_text, to_type
+from dagflow.scan import FileSchemaNegotiator, Format, NumberText, ResultSetLoader, RowOrigin, format_problem, not_text, to_type
 from operators.contexts import Piece
 from operators.contexts.errors import BadText
 from operators.contexts.piece import without_mark
@@ -41,6 +41,12 @@ def _is_pattern(_: object, __: object, value: str) -> None:
         raise ValueError(f"pattern {value!r} has no named groups, (?P<name>…), which would be columns; ready-made are {ready}")
 
 
+def _are_formats(_: object, __: object, value: Mapping[str, str]) -> None:
+    for name, written in value.items():
+        if (problem := format_problem(written, time_type(written))) is not None:
+            raise ValueError(f"times, column {name!r}: {problem} (it is {written!r})")
+
+
 def _is_encoding(_: object, __: object, value: str) -> None:
     text_codec(value)
 
@@ -63,7 +69,8 @@ class RegexFormat(Format):
             and `\d` match ASCII only. Arrow's RE2 matches a thousand lines at a time. Patterns that it does not support
             (lookaround, backreferences, unnamed groups) are matched by Python, which is slower.
         types: the types of columns that are not strings, by name: `{"status": "int16"}`.
-        times: the formats of columns that are times, by name, as for `datetime.strptime`. Times in ISO 8601 need only a type.
+        times: the formats of columns that are times, by name, as `Column(format=…)` takes them. Times in ISO 8601 need only a
+            type.
         null: strings that mean null; the ready-made access logs also use `-`.
         encoding: the encoding of the text.
 
@@ -86,7 +93,7 @@ class RegexFormat(Format):
 
     pattern: str = attrs.field(validator=[a_text, _is_pattern])
     types: Mapping[str, str] = attrs.field(factory=dict, kw_only=True, validator=types_by_name)
-    times: Mapping[str, str] = attrs.field(factory=dict, kw_only=True, validator=texts_by_name)
+    times: Mapping[str, str] = attrs.field(factory=dict, kw_only=True, validator=[texts_by_name, _are_formats])
     null: Sequence[str] = attrs.field(default=("",), kw_only=True, converter=to_null)
     encoding: str = attrs.field(default="utf-8", kw_only=True, validator=[a_text, _is_encoding])
 
@@ -190,8 +197,8 @@ class RegexReader(LinesReader):
             return pa.array(texts, pa.string())
 
     def _times(self, texts: Any, written: str, name: str, piece: Piece, numbers: Any) -> tuple[Any, Any]:
-        times = times_of(texts, written)
-        bad = times.is_null().to_numpy(zero_copy_only=False) & texts.is_valid().to_numpy(zero_copy_only=False)
+        times, wrong = times_of(texts, written)
+        bad = np.zeros(len(texts), bool) if wrong is None else wrong.to_numpy(zero_copy_only=False)
         for row in bad.nonzero()[0].tolist():
             self._bad(piece, int(numbers[row]), f"{texts[row].as_py()!r} is not a time as {written!r} has it", name)
         return times, bad

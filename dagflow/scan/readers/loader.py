@@ -252,18 +252,36 @@ def size_of(value: Any) -> int:
 
 
 def array_of(values: list[Any], kind: pa.DataType | None = None) -> pa.Array:
-    """Return a column of Python values: of a type, if all have it; else of the type that Arrow finds; else of their texts.
+    """Return a column of Python values: of a type, if all are equal in it; else of the type that Arrow finds; else of texts.
 
-    >>> array_of([1, None, 2.5]).type, array_of([1, "x"]).to_pylist(), array_of(["1"], pa.int64()).type
-    (DataType(double), ['1', 'x'], DataType(string))
+    For a type that is given, Arrow makes 1 of 1.5, and a date of a time. For one that it finds, it changes times only.
+
+    >>> array_of([1, None, 2.5]).type, array_of([1, "x"]).to_pylist(), array_of([1.5], pa.int64()).type
+    (DataType(double), ['1', 'x'], DataType(double))
     """
-    errors = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError, ValueError)
     for tried in (kind, None) if kind is not None else (None,):
         try:
-            return pa.array(values, tried)
-        except errors:
+            made = pa.array(values, tried)
+            if (tried is None and not _has_times(made.type)) or made.to_pylist(maps_as_pydicts="strict") == values:
+                return made
+        except _ERRORS:
             continue
     return pa.array([None if value is None else text_of(value) for value in values], pa.string())
+
+
+_ERRORS = (
+    pa.ArrowInvalid,
+    pa.ArrowTypeError,
+    pa.ArrowNotImplementedError,
+    ArithmeticError,
+    KeyError,
+    TypeError,
+    ValueError,
+)
+
+
+def _has_times(kind: pa.DataType) -> bool:
+    return pa.types.is_temporal(kind) or any(_has_times(kind.field(n).type) for n in range(kind.num_fields))
 
 
 @functools.lru_cache(maxsize=4)

@@ -23,7 +23,7 @@ _TIME = r"^[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?$"
 _INTEGER = r"^(?:\+|(-))?([0-9]+)(?:\.0*)?$"
 """Integers as Arrow does not parse them: with a plus sign, or `1.0`."""
 _SAFE_DIGITS = 38
-"""Above this number of digits, Arrow does not check that a decimal fits: 5,000 nines become -1."""
+"""Of more digits, Arrow may make another number: 0 of a point and 39 nines."""
 _CONTEXT = decimal.Context(prec=160)
 _ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError, TypeError, OverflowError, RecursionError)
 
@@ -36,10 +36,10 @@ def converted(
 ) -> tuple[pa.Array, pa.Array | None]:
     """Convert values to another type. Also return which of them are bad (a boolean array; None if no value is).
 
-    A bad value is replaced by null. Text is trimmed, and blank text is null (see Column), unless it stays text. No value is
-    changed
-    silently: 1.5 is not an int, 300 not an int8; only decimals are rounded to their scale, halves away from zero. `drops`: fields
-    that the structs of the target do not have are left out; else such a value is bad. `numbers`: their spelling in text.
+    A bad value is replaced by null. Text is trimmed, and blank text is null (see Column), unless it stays text or becomes bytes.
+    No value is changed silently: 1.5 is not an int, 300 not an int8; only decimals are rounded to their scale, halves away from
+    zero. `drops`: fields that the structs of the target do not have are left out; else such a value is bad. `numbers`: their
+    spelling in text.
 
     >>> values, bad = converted(pa.array(["1", " 2", "x", "", None]), pa.int64())
     >>> values.to_pylist(), bad.to_pylist()
@@ -49,7 +49,7 @@ def converted(
         return values, None
     if pa.types.is_null(values.type):
         return pa.nulls(len(values), target), None
-    if _is_text(values.type) and not _is_text(target):
+    if _is_text(values.type) and not _keeps_text(target):
         return _of_text(values, target, column, drops, numbers)
     try:
         return _whole(values, target, drops, numbers), None
@@ -85,6 +85,8 @@ def _whole(values: pa.Array, target: pa.DataType, drops: bool, numbers: NumberTe
         raise ValueError("each one is converted from its shortest text")
     if types.is_integer(values.type) and types.is_temporal(target):
         raise ValueError("numbers are not times")
+    if types.is_decimal(values.type) and types.is_decimal(target):
+        _check_digits(values, target)
     if types.is_timestamp(values.type) and types.is_temporal(target):
         return _of_timestamps(values, target)
     if _is_text(values.type):
@@ -155,17 +157,30 @@ def _parsed(text: pa.Array, target: pa.DataType, format: str | None) -> pa.Array
         raise ValueError("parsed one by one")
     if types.is_time(target):
         return _times(text, target)
-    if types.is_decimal(target) and pc.any(pc.greater(pc.binary_length(text), _SAFE_DIGITS)).as_py():
-        raise ValueError("Arrow may take such a number for another one")
+    if types.is_decimal(target):
+        if pc.any(pc.greater(pc.binary_length(text), _SAFE_DIGITS)).as_py():
+            raise ValueError("Arrow may take such a number for another one")
+        _check_digits(text, target)
     try:
         result = pc.cast(text, target, safe=True)
-        if types.is_floating(target) and is_overflown(result, text):
-            raise ValueError("too large a number")
-        return result
     except pa.ArrowInvalid:
         if not types.is_integer(target):
             raise
-        return pc.cast(pc.replace_substring_regex(text, _INTEGER, r"\1\2"), target, safe=True)
+        result = pc.cast(pc.replace_substring_regex(text, _INTEGER, r"\1\2"), target, safe=True)
+    if is_number(target) and is_overflown(result, text):
+        raise ValueError("too large a number")
+    return result
+
+
+def _check_digits(numbers: pa.Array, target: pa.DataType) -> None:
+    """Raise ValueError if a number, or its text, may have more digits before the point than a decimal type.
+
+    Arrow does not check them: where they and the scale go beyond the bits of the type, it makes 0.19435… of 7.
+    """
+    sizes = pc.abs(pc.cast(numbers, pa.float64()))
+    limit = pa.scalar(10.0 ** (target.precision - target.scale), pa.float64())
+    if not pc.all(pc.less(sizes, limit), min_count=0).as_py():
+        raise ValueError("a number may have too many digits")
 
 
 def _times(text: pa.Array, target: pa.DataType) -> pa.Array:
@@ -196,7 +211,7 @@ def _one_by_one(
         start, count = pending.pop()
         part = values.slice(start, count)
         try:
-            is_parsed = _is_text(values.type) and not _is_text(target)
+            is_parsed = _is_text(values.type) and not _keeps_text(target)
             result = _parsed(part, target, pattern) if is_parsed else _whole(part, target, drops, numbers)
             failed = pa.array([False] * count, pa.bool_())
         except _ERRORS:
@@ -253,10 +268,10 @@ def _value(single: pa.Array, value: Any, target: pa.DataType, format: str | None
     return result[0].as_py() if not types.is_temporal(target) else result[0]
 
 
-def _float(text: str) -> float:
-    if math.isinf(number := float(text)):
+def _real(text: str) -> decimal.Decimal:
+    if math.isinf(float(text)):
         raise ValueError("too large a number")
-    return number
+    return decimal.Decimal(text)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -266,7 +281,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-_DECODER = json.JSONDecoder(parse_float=_float, object_pairs_hook=_object)
+_DECODER = json.JSONDecoder(parse_float=_real, object_pairs_hook=_object)
 
 
 def _nested(value: Any, target: pa.DataType, drops: bool, numbers: NumberText) -> Any:
@@ -286,7 +301,10 @@ def _nested(value: Any, target: pa.DataType, drops: bool, numbers: NumberText) -
             raise ValueError("no list")
         return [_nested(each, target.value_type, drops, numbers) for each in value]
     is_big = isinstance(value, int) and not -(1 << 63) <= value < 1 << 63  # Arrow takes its text
-    result, bad = converted(pa.array([str(value) if is_big else value]), target, drops=drops, numbers=numbers)
+    if isinstance(value, decimal.Decimal) and not types.is_decimal(target):
+        value = float(value)
+    is_exact = is_big or isinstance(value, decimal.Decimal)
+    result, bad = converted(pa.array([str(value) if is_exact else value]), target, drops=drops, numbers=numbers)
     if bad is not None:
         raise ValueError("a part of it does not convert")
     return result[0].as_py()
@@ -314,6 +332,9 @@ def unknown_field(value: Any, kind: pa.DataType) -> str | None:
     return next((part for part in parts if part is not None), None)
 
 
+_OF_JSON = (bool, int, float, dict, list, tuple, type(None))
+
+
 def text_of(value: Any) -> str:
     r"""Return the text that stands for a value: text itself, else JSON (times in ISO form). Bytes that are not UTF-8 are `\xff`.
 
@@ -326,11 +347,19 @@ def text_of(value: Any) -> str:
         return value.decode("utf-8", "backslashreplace")
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
+    if not isinstance(value, _OF_JSON):
+        return str(value)
     return json.dumps(value, ensure_ascii=False, default=_plain)
 
 
 def _plain(value: Any) -> str:
     return text_of(value) if isinstance(value, bytes) else str(value)
+
+
+def _keeps_text(kind: pa.DataType) -> bool:
+    """Return whether a type holds text as it stands."""
+    types = pa.types
+    return _is_text(kind) or bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind))
 
 
 def _is_text(kind: pa.DataType) -> bool:

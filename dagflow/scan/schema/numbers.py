@@ -90,7 +90,7 @@ class NumberText:
                 numbers = pc.cast(plain, kind)
             except pa.ArrowInvalid:
                 continue
-            return None if pa.types.is_floating(kind) and is_overflown(numbers, plain) else kind
+            return None if is_overflown(numbers, plain) else kind
         return None
 
     def _pattern(self, kind: pa.DataType) -> str | None:
@@ -149,12 +149,23 @@ def is_number(kind: pa.DataType) -> bool:
 
 
 def is_overflown(numbers: pa.Array, text: pa.Array) -> bool:
-    """Return whether a number parsed from text is infinite, but its text does not say so.
+    """Return whether a number parsed from text is infinite or negative, but its text does not say so.
 
-    >>> is_overflown(pa.array([1.0, float("inf")]), pa.array(["1", "1e400"]))
-    True
+    Arrow takes hexadecimal digits for the bits of an integer: as an int8, `0xFF` would be -1.
+
+    >>> is_overflown(pa.array([1.0, float("inf")]), pa.array(["1", "1e400"])), is_overflown(pa.array([-1]), pa.array(["-1"]))
+    (True, False)
     """
-    infinite = pc.is_inf(numbers)
-    return bool(
-        pc.any(infinite).as_py() and pc.any(pc.and_not(infinite, pc.match_substring(text, "inf", ignore_case=True))).as_py()
-    )
+    if pa.types.is_floating(numbers.type):
+        is_odd, sign = pc.is_inf(numbers), "inf"
+    elif has_negative(numbers):
+        is_odd, sign = pc.less(numbers, 0), "-"
+    else:
+        return False
+    return bool(pc.any(is_odd).as_py() and pc.any(pc.and_not(is_odd, pc.match_substring(text, sign, ignore_case=True))).as_py())
+
+
+def has_negative(numbers: pa.Array) -> bool:
+    """Return whether integers have a negative one among them. A comparison of each would load pandas."""
+    least = pc.min(numbers).as_py() if pa.types.is_signed_integer(numbers.type) else None
+    return least is not None and least < 0

@@ -65,7 +65,7 @@ def numbers_of(cells: pa.Array, kind: pa.DataType) -> pa.Array | None:
         numbers = cells.cast(kind)
     except pa.ArrowInvalid:
         return None
-    return None if pa.types.is_floating(kind) and is_overflown(numbers, cells) else numbers
+    return None if is_overflown(numbers, cells) else numbers
 
 
 def _has_code(cells: pa.Array) -> bool:

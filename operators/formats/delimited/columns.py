@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
-from dagflow.scan import is_overflown
+from dagflow.scan import has_negative, is_overflown
 from operators.formats.native import column_cutter
 
 TRUE_VALUES = ["1", "true", "True", "TRUE", "t", "T", "yes", "Yes", "YES", "y", "Y", "on", "On", "ON"]
@@ -24,17 +24,12 @@ INFERRED_TRUE, INFERRED_FALSE = TRUE_VALUES[1:4], FALSE_VALUES[1:4]
 """The booleans of columns whose type was inferred."""
 _BLANK = " \t"
 _WHERE = re.compile(r"In CSV column #(\d+): ")
-# Values that cannot be of a type, told fast: those that remain are tried.
-_FORMS = (
-    (pa.types.is_integer, r"^(-?[0-9]+|0[xX][0-9a-fA-F]+)$"),
-    (pa.types.is_floating, r"^[-+0-9.eEinfatyINFATY]+$"),
-    (pa.types.is_decimal, r"^[-+0-9.eE]+$"),
-    (pa.types.is_temporal, r"^[-+0-9:.TZ ]+$"),
-)
 
 
 def is_direct(kind: pa.DataType) -> bool:
     """Return True if the parser makes columns of a type; others are made of text.
+
+    Decimals are made of text, too: the parser does not check that their digits fit.
 
     >>> is_direct(pa.date32()), is_direct(pa.list_(pa.int64()))
     (True, False)
@@ -48,7 +43,6 @@ def is_direct(kind: pa.DataType) -> bool:
         pa.types.is_string,
         pa.types.is_large_string,
         pa.types.is_binary,
-        pa.types.is_decimal128,
     )
     return any(test(kind) for test in tests) or kind in (pa.float32(), pa.float64())
 
@@ -138,12 +132,12 @@ class ColumnParser:
             text = pa.py_buffer(BOM_UTF8 + text.to_pybytes())
         batch = _one_batch(arrow_csv.read_csv(pa.BufferReader(text), self._read_options(text), options, convert))
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            if pa.types.is_floating(column.type) and pc.any(pc.is_inf(column)).as_py():
+            if _may_be_overflown(column, text):
                 self._refuse_overflow(text, options, name, column)
         return batch
 
     def _refuse_overflow(self, text: pa.Buffer, options: arrow_csv.ParseOptions, name: str, column: pa.Array) -> None:
-        """Raise ArrowInvalid, as the parser does, where a number of a column is too large for its type: it gives infinity."""
+        """Raise ArrowInvalid, as the parser does, where a number of a column is too large for its type."""
         convert = arrow_csv.ConvertOptions(include_columns=[name], column_types={name: pa.string()})
         cells = _one_batch(arrow_csv.read_csv(pa.BufferReader(text), self._read_options(text), options, convert)).column(0)
         if is_overflown(column, cells):
@@ -214,6 +208,14 @@ class ColumnParser:
         return (self.quote * 2).encode()
 
 
+def _may_be_overflown(values: pa.Array, text: pa.Buffer) -> bool:
+    """Return True if values may be other numbers than those of their text (see `is_overflown`), which is looked at then."""
+    if pa.types.is_floating(values.type):
+        return bool(pc.any(pc.is_inf(values)).as_py())
+    data = text.to_pybytes() if has_negative(values) else b""
+    return b"0x" in data or b"0X" in data
+
+
 def _one_batch(table: pa.Table) -> pa.RecordBatch:
     batches = table.combine_chunks().to_batches()
     return (
@@ -229,42 +231,3 @@ def without_nulls(cells: pa.Array, nulls: Sequence[str]) -> pa.Array:
     """
     is_null = pc.is_in(pc.utf8_trim(cells, _BLANK), value_set=pa.array([*nulls, ""], pa.string()))
     return pc.if_else(is_null, pa.scalar(None, pa.string()), cells)
-
-
-def canonical(cells: pa.Array, kind: pa.DataType, nulls: Sequence[str]) -> pa.Array:
-    """Text cells some of which are not values of a type, as text from which the others come as the parser makes them.
-
-    Blanks around values are left out, nulls are null; cells that are not values stay as they are.
-
-    >>> canonical(pa.array(["yes", " no", "maybe", ""]), pa.bool_(), ("",)).to_pylist()
-    ['true', 'false', 'maybe', None]
-    """
-    stripped = pc.utf8_trim(cells, _BLANK)
-    stripped = pc.if_else(pc.is_in(stripped, pa.array([*nulls, ""], pa.string())), pa.scalar(None, pa.string()), stripped)
-    likely = stripped
-    for test, form in _FORMS:
-        if test(kind):
-            likely = pc.if_else(pc.match_substring_regex(stripped, form), stripped, pa.scalar(None, pa.string()))
-    texts: list[str | None] = likely.to_pylist()
-    there = [(number, text) for number, text in enumerate(texts) if text is not None]
-    plain: dict[int, str] = {}
-    _convert_good(there, kind, plain)
-    raw = cells.to_pylist()
-    missing = pc.is_null(stripped).to_pylist()
-    return pa.array([None if missing[n] else plain.get(n, raw[n]) for n in range(len(raw))], pa.string())
-
-
-def _convert_good(cells: list[tuple[int, str]], kind: pa.DataType, texts: dict[int, str]) -> None:
-    """Add the text of all cells that can be converted; halve the list until the bad ones are alone."""
-    if not cells:
-        return
-    rows = b"".join(b'"%s"\n' % text.replace('"', '""').encode() for _, text in cells)
-    try:
-        column = ColumnParser(["value"], {"value": kind}, nulls=()).parse(pa.py_buffer(rows)).column(0)
-    except pa.ArrowInvalid:
-        if len(cells) > 1:
-            half = len(cells) // 2
-            _convert_good(cells[:half], kind, texts)
-            _convert_good(cells[half:], kind, texts)
-        return
-    texts.update(zip((number for number, _ in cells), column.cast(pa.string()).to_pylist(), strict=True))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dagflow.scan import is_number
 from operators.contexts.piece import Piece, int64_array
 from operators.formats.delimited.codes import LARGEST, may_have_codes, numbers_of
-from operators.formats.delimited.columns import ColumnParser, canonical, is_text, without_nulls
+from operators.formats.delimited.columns import ColumnParser, is_text, without_nulls
 from operators.formats.delimited.text import BadRecord, PieceText, lines
 
 
@@ -182,10 +182,8 @@ class RowParser:
             )
         for name, kind in failed.items():
             columns[name] = columns[name].cast(pa.string())
-            if name in self.inferred and (is_number(kind) or pa.types.is_boolean(kind)):
+            if not is_text(kind):
                 columns[name] = without_nulls(columns[name], self.nulls)
-            elif not is_text(kind):
-                columns[name] = canonical(columns[name], kind, self.nulls)
         return ParsedRows(pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)), numbers)
 
     def _no_text(self, piece: Piece, cells: pa.Array, name: str, numbers: NDArray[np.int64], known: set[int]) -> set[int]:

@@ -30,7 +30,7 @@ BOM = b"\xef\xbb\xbf"
 _BRACKETS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|([\[{])|([\]}])', re.DOTALL)  # a run of characters at a time
 
 
-_LARGEST = {32: (2 - 2**-23) * 2.0**127, 64: sys.float_info.max}
+_LARGEST = {16: 65_504.0, 32: (2 - 2**-23) * 2.0**127, 64: sys.float_info.max}
 _MEMBER = re.compile(r'"(?:[^"\\]|\\.)*"\s*:')
 
 
@@ -222,9 +222,11 @@ class JsonRows:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, _NegativeZero) or (isinstance(value, float) and not value and math.copysign(1, value) < 0):
+        return "-0"
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))
-    return str(value) if isinstance(value, Decimal) else text_of(value)
+    return text_of(value)
 
 
 def _is(value: Any, kind: pa.DataType) -> bool:

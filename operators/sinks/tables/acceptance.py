@@ -89,11 +89,9 @@ class TableLimits:
                 self._check_range(name, column)
 
     def _check_length(self, name: str, column: Any) -> None:
-        limit, lengths = self.max_lengths[name], pc.utf8_length(column)
-        if lengths.null_count < len(lengths) and (longest := pc.max(lengths).as_py()) > limit:
-            # trailing blanks beyond the limit are cut, as SQL says
-            if _outside(pc.utf8_length(pc.utf8_rtrim(column, " ")), 0, limit) is None:
-                return
+        text = column.cast(pa.string()) if t.is_dictionary(column.type) or t.is_string_view(column.type) else column
+        longest, limit = pc.max(pc.utf8_length(text)).as_py(), self.max_lengths[name]
+        if longest is not None and longest > limit:  # also of blanks at its end, which the server would cut without a word
             help_ = f"the column takes {limit:,} characters: cut the text, or make the column wider"
             raise self._refused(name, f"a text of {longest:,} characters", help_)
 
@@ -115,4 +113,5 @@ def _outside(numbers: Any, smallest: int, largest: int) -> int | None:
 
 
 def _is_text(kind: Any) -> bool:
-    return bool(t.is_string(kind) or t.is_large_string(kind))
+    kind = kind.value_type if t.is_dictionary(kind) else kind
+    return bool(t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind))

@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ from dagflow.errors import BadRowFound, ColumnExtra, ColumnNoSuchPart, ColumnUnk
 from dagflow.scan import BatchLimits, Column, ScanSettings, TableSchema, agree
 from dagflow.testing import Collector, run_dag, run_operator, scan_table
 from dagflow.testing.files import blocks_of
-from operators import CsvFormat, FileSplitterInput, JsonLinesFormat, ScanReader
+from operators import CsvFormat, FileSplitterInput, JsonLinesFormat, ParquetFormat, ScanReader
 from operators.contexts.errors import FileShortened
 from operators.formats.delimited.dialect import Dialect
 from operators.formats.delimited.errors import HeaderBad, NotDelimited, QuoteLeftOpen
@@ -505,6 +506,20 @@ def test_a_file_behind_the_sample_with_a_header_in_another_case_is_counted_and_t
     reader = ScanReader(CsvFormat(), schema=TableSchema.of("id: int64", strict=True))
     blocks = [block for path in paths for block in blocks_of(str(path))]
     assert run_operator(reader, {"blocks_metadata_input": blocks}).counters["columns_in_another_case"] == 1
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_column_that_may_not_be_null_names_its_other_spelling(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a.{suffix}"
+    if suffix == "csv":
+        path.write_text("Id,n\n1,2\n")
+    else:
+        pq.write_table(pa.table({"Id": [1], "n": [2]}), path)
+    reader = ScanReader(CsvFormat() if suffix == "csv" else ParquetFormat(), schema={"id": Column("int64", nullable=False)})
+    with pytest.raises(
+        BadRowFound, match=r"must have a value: the file has 'Id', in another case\n(?s:.*)help: name the column 'Id' in"
+    ):
+        scan_table(reader, path)
 
 
 # A class and formats of its columns

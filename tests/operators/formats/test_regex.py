@@ -264,15 +264,25 @@ def test_times_of_access_logs(times: list[datetime.datetime | None], minutes: in
     zone = datetime.timezone(datetime.timedelta(minutes=minutes))
     zoned = [None if t is None else t.replace(microsecond=0, tzinfo=zone) for t in times]
     texts = pa.array([None if t is None else t.strftime(ACCESS_TIME) for t in zoned], pa.string())
-    assert times_of(texts, ACCESS_TIME).to_pylist() == zoned
+    found, bad = times_of(texts, ACCESS_TIME)
+    assert (found.to_pylist(), bad) == (zoned, None)
 
 
 @pytest.mark.parametrize(
-    "text", ["31/Feb/2000:13:55:36 -0700", "10/Okt/2000:13:55:36 -0700", "10/Oct/2000", "", "10/Oct/2000:25:55:36 -0700"]
+    "text", ["31/Feb/2000:13:55:36 -0700", "10/Okt/2000:13:55:36 -0700", "10/Oct/2000", "10/Oct/2000:25:55:36 -0700"]
 )
 def test_times_that_are_none(text: str) -> None:
     good = "10/Oct/2000:13:55:36 -0700"
-    assert times_of(pa.array([good, text, None]), ACCESS_TIME).to_pylist() == [AT, None, None]
+    found, bad = times_of(pa.array([good, text, None, ""]), ACCESS_TIME)
+    assert found.to_pylist() == [AT, None, None, None]
+    assert bad is not None
+    assert bad.to_pylist() == [False, True, False, False]
+
+
+@pytest.mark.parametrize(("written", "told"), [("%d.%m.%Y %Z", "%Z, which is not supported"), ("%H:%M:%S %p", "%p without %I")])
+def test_formats_of_times_are_those_of_columns(written: str, told: str) -> None:
+    with pytest.raises(ValueError, match=f"times, column 'at': format has {told}.*it is '{written}'"):
+        RegexFormat("(?P<at>.*)", times={"at": written})
 
 
 @pytest.mark.parametrize(

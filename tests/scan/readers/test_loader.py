@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import datetime
+from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
@@ -152,6 +154,44 @@ def test_the_same_schema_made_anew_is_no_change() -> None:
 
 def test_a_column_of_values_of_several_kinds_is_text() -> None:
     assert array_of([1, {"a": [2]}, None, "x", True]).to_pylist() == ["1", '{"a": [2]}', None, "x", "true"]
+
+
+NOON = datetime.datetime(2026, 1, 31, 12, 0, 0, 7)  # noqa: DTZ001
+ABROAD = NOON.replace(tzinfo=datetime.timezone(datetime.timedelta(hours=2)))
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (1.5, pa.int64()),
+        (Decimal("1.5"), pa.int64()),
+        (1e300, pa.float32()),
+        (5, pa.timestamp("us")),
+        (NOON, pa.date32()),
+        (NOON, pa.timestamp("s")),
+        (NOON.time(), pa.time32("s")),
+        (ABROAD, pa.timestamp("us")),
+        (datetime.timedelta(microseconds=1), pa.duration("s")),
+        ({"a": 1, "b": 2}, pa.struct([("a", pa.int64())])),
+        ([NOON], pa.list_(pa.date32())),
+    ],
+)
+def test_no_value_is_changed_into_the_type_of_its_column(value: Any, kind: pa.DataType) -> None:
+    """Arrow would change these; `converted`, which comes later, tells which are bad."""
+    assert array_of([value], kind).to_pylist() == [value]
+
+
+def test_times_of_several_forms_are_text() -> None:
+    day, clock = NOON.date(), datetime.time(12, tzinfo=datetime.UTC)
+    assert array_of([day, NOON]).to_pylist() == ["2026-01-31", "2026-01-31T12:00:00.000007"]
+    assert array_of([NOON, ABROAD]).to_pylist() == ["2026-01-31T12:00:00.000007", "2026-01-31T12:00:00.000007+02:00"]
+    assert array_of([clock], pa.time64("us")).to_pylist() == ["12:00:00+00:00"]
+    assert array_of([Decimal("1.50"), 0.5]).to_pylist() == ["1.50", "0.5"]
+
+
+def test_objects_may_be_maps() -> None:
+    kind = pa.map_(pa.string(), pa.int64())
+    assert array_of([{"a": 1}, None, {}], kind).type == kind
 
 
 def test_the_limits_are_checked() -> None:

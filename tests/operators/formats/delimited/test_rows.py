@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dagflow.scan.schema.cast import converted
 from operators.contexts.piece import Piece
-from operators.formats.delimited.columns import canonical
 from operators.formats.delimited.dialect import Dialect
 from operators.formats.delimited.lexer import Lexer
 from operators.formats.delimited.rows import RowParser
@@ -82,29 +82,15 @@ def test_what_stands_beside_an_odd_row_stays_as_it_is(data: st.DataObject) -> No
         alone = parser(bad).rows(piece_of(rows[number] + "\n")).batch
         for name in TYPES:
             found, wanted = whole.column(name)[number], alone.column(name)[0]
-            converted = pa.array([found.as_py()], found.type).cast(TYPES[name])[0] if name == "i" else found
-            assert repr(converted.as_py()) == repr(wanted.as_py()), name
+            value = converted(pa.array([found.as_py()], found.type), TYPES[name])[0][0] if name == "i" else found
+            assert repr(value.as_py()) == repr(wanted.as_py()), name
     assert bad == []
 
 
-def test_cells_that_are_no_values_stay_as_they_stand() -> None:
-    cells = pa.array(["1", " 2 ", "+3", "4.0", "99999999999999999999", "x", "", None, "-"])
-    assert canonical(cells, pa.int64(), ("-",)).to_pylist() == [
-        "1",
-        "2",
-        "+3",
-        "4.0",
-        "99999999999999999999",
-        "x",
-        None,
-        None,
-        None,
-    ]
-
-
-def test_all_values_of_a_column_may_be_bad() -> None:
-    cells = pa.array([f"text {n}" for n in range(5000)])
-    assert canonical(cells, pa.float64(), ("",)).equals(cells)
+def test_a_column_with_a_value_that_does_not_fit_stays_text() -> None:
+    text = PieceText(Dialect(), lambda piece, record: None)
+    made = RowParser(text, ["a", "n"], {"n": pa.int64()}, nulls=("-", "")).rows(piece_of("x,1\nx, 2 \nx,4.0\nx,x\nx,\nx,-\n"))
+    assert made.batch.to_pydict() == {"n": ["1", " 2 ", "4.0", "x", None, None]}
 
 
 @pytest.mark.parametrize("extra", ["ignore", "bad"])

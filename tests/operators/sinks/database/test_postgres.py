@@ -248,6 +248,19 @@ def test_text_goes_into_columns_of_other_types(postgres: Database) -> None:
         run_operator(postgres.writer(), {"input": [pa.RecordBatch.from_pylist([{**row, "code": "abcd"}])]})
 
 
+@pytest.mark.parametrize("kind", ["varchar(3)", "char(3)"])
+@pytest.mark.parametrize(
+    "column", [pa.array(["abc", "abc "]), pa.array(["abc", "abc "]).dictionary_encode()], ids=["text", "dictionary"]
+)
+def test_blanks_beyond_the_limit_of_a_column_are_not_cut(postgres: Database, kind: str, column: Any) -> None:
+    postgres.run(f"CREATE TABLE sales (code {kind})")
+    batch = pa.RecordBatch.from_arrays([column], ["code"])
+    with pytest.raises(ValueNotWritable, match=r"column 'code' has a text of 4 characters, (?s:.*)the column takes 3 characters"):
+        run_operator(postgres.writer(), {"input": [batch]})
+    run_operator(postgres.writer(on_error="skip"), {"input": [batch]})
+    assert postgres.rows() == [("abc",)]
+
+
 def test_columns_of_each_type(postgres: Database) -> None:
     utc = datetime.UTC
     row = {

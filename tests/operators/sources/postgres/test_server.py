@@ -348,7 +348,10 @@ def test_types_that_are_not_read_are_named_with_a_cast(sales: Reading) -> None:
     assert {**row, "price": float(row["price"])} == {"price": 1.5, "pause": "1 day", "id": 1}
 
 
-@pytest.mark.parametrize(("kind", "value"), [("date", "infinity"), ("numeric(5,2)", "NaN"), ("int[]", "{{1},{2}}")])
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [("date", "infinity"), ("date", "10000-01-01"), ("date", "0001-01-01 BC"), ("numeric(5,2)", "NaN"), ("int[]", "{{1},{2}}")],
+)
 def test_values_that_arrow_does_not_have_are_named(sales: Reading, kind: str, value: str) -> None:
     sales.database.run(f"ALTER TABLE sales ADD odd {kind}")
     sales.database.run(f"INSERT INTO sales (odd) VALUES (NULL), ('{value}')")
