@@ -39,6 +39,8 @@ import attrs
 
 from dagflow import launch
 from dagflow.errors import DagflowError
+from dagflow.launching.launch import local_runner
+from dagflow.local.boot import boot_as_fork
 from tests.chaos.dying import in_child
 from tests.faults.applications import Application, Place
 from tests.faults.disk import MODELS, Disk, content_of
@@ -152,7 +154,9 @@ class Harness:
                     if not is_first:
                         place.deliver()
                     with control.armed(self.library):
-                        launch(application.populate(place), application.settings(place), runner="local", durability=durability)
+                        # workers are forks of this process, as of the command: else each launch would import all for seconds
+                        runner = local_runner(application.slots, boot_as_fork() if application.slots > 1 else None)
+                        launch(application.populate(place), application.settings(place), runner=runner, durability=durability)
                     wrong += application.wrong(place)
                 result.write_text(json.dumps({"wrong": sorted(set(wrong)), "modules": sorted(sys.modules)}))
             except DagflowError as error:
