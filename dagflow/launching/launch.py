@@ -259,7 +259,7 @@ class _Launch:
         launch_id = f"{time.strftime('%Y%m%dT%H%M%S')}-{uuid.uuid4().hex[:6]}"
         stack.enter_context(within(run=launch_id, at_work=operator_at_work))
         log = folders.log(settings.durability == "machine")
-        if lock.abandoned_by is not None:
+        if lock.abandoned_by is not None or lock.is_before_boot:
             log.repair_marks()
         tried: set[str] = set()
         if local_path(run_folder) is None:

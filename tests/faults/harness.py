@@ -60,8 +60,10 @@ FAULTS: dict[str, tuple[Action, frozenset[Kind]]] = {
     "ENOSPC": (Action.ENOSPC, TAKES_SPACE),
     "full": (Action.FULL, TAKES_SPACE),
     **{f"cut, {model}": (Action.CUT, frozenset(Kind)) for model in MODELS},
+    "kill, then cut": (Action.CUT, frozenset(Kind)),
 }
-"""The faults, and the kinds of calls that they can hit. `full`: no call that takes space succeeds from then on."""
+"""The faults, and the kinds of calls that they can hit. `full`: no call that takes space succeeds from then on. `kill, then cut`:
+the power is cut at some call of the launch after the one that was killed, which trusts what that one has not synced."""
 
 CUTS = {f"cut, {model}": model for model in MODELS}
 
@@ -206,6 +208,11 @@ class Harness:
         control = Control.create(place.folder / "control", place.data, action, case.call, application.sockets)
         first = self._launched(place, application, case.durability, control)
         wrong = list(self._wrong_first(first, control))
+        if disk is not None and case.fault not in CUTS:
+            disk.apply_all(control.calls())
+            number = self._rng.randint(1, self.totals.calls[f"{application.name}, {case.durability}"])
+            control = Control.create(place.folder / "control", place.data, action, number, application.sockets)
+            wrong += self._wrong_first(self._launched(place, application, case.durability, control), control)
         may_leave = control.kind is Kind.UNLINK and action is Action.EIO  # what cannot be removed stays
         if disk is not None:
             self._cut(disk, control.calls(), place, case.fault)
@@ -227,11 +234,10 @@ class Harness:
         shutil.rmtree(place.folder)
 
     def _cut(self, disk: Disk, calls: Iterable[Call], place: Place, fault: str) -> None:
-        for call in calls:
-            disk.apply(call)
+        disk.apply_all(calls)
         shutil.rmtree(place.data)
         place.data.mkdir()
-        disk.cut(CUTS[fault], self._rng).write(disk.top, place.data)
+        disk.cut(CUTS.get(fault) or self._rng.choice(MODELS), self._rng).write(disk.top, place.data)
 
     def _wrong_first(self, outcome: Outcome, control: Control) -> Iterator[str]:
         """Yield what is wrong with the launch that was hit: it may end by the fault, or by an error that has a code."""
