@@ -15,9 +15,9 @@ How it relates to the other tests of crashes:
   here is one of the launch's own machine. Messages to servers are calls, too: launches die there, or lose the connection.
 - No other test cuts the power.
 
-After a fault the application is launched again, and in half of the cases once more with one more file. Each time each sink must
-have exactly the rows of the reference, and each ledger must verify. `durability = process` promises nothing after a power cut: a
-launch may then refuse by a code, or lack rows; it must not hang, or fail without a code.
+After a fault (or two: `kill, then cut`) the application is launched again, and in half of the cases once more with one more
+file. Each time each sink must have exactly the rows of the reference, and each ledger must verify. `durability = process`
+promises nothing after a power cut: a launch may then refuse by a code, or lack rows; it must not hang, or fail without a code.
 """
 
 from __future__ import annotations
