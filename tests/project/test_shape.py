@@ -18,7 +18,7 @@ BUDGET = {
     "dagflow/config": 1678,
     "dagflow/diagnosis": 236,
     "dagflow/errors": 196,
-    "dagflow/launching": 1045,
+    "dagflow/launching": 1046,
     "dagflow/ledger": 1880,
     "dagflow/lineage": 1052,
     "dagflow/local": 704,
