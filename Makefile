@@ -37,7 +37,7 @@ test-connect: $(READY) ## the conformance cases on a Spark Connect server that k
 chaos: $(READY) ## kills launches at random, some hundred times (an hour): make chaos ARGS='-k cluster'
 	$(BIN)/pytest -q --hypothesis-profile=nightly -m chaos tests/chaos/test_random_kills.py $(ARGS)
 
-faults: $(READY) ## hits launches at each of their calls, and cuts the power (days): make faults SHIFT=3/100 ARGS='--application NatsWriter'
+faults: $(READY) ## hits launches at each of their calls, and cuts the power (15 hours): make faults SHIFT=3/100 ARGS='--application NatsWriter'
 	$(BIN)/python -m tests.faults --shift $(or $(SHIFT),1/1) $(ARGS)
 
 proofs: $(READY) ## proves every shipped reader splittable, at depth (some minutes each): make proofs ARGS='-k BGZF'

@@ -249,7 +249,8 @@ class _Launch:
     ) -> None:
         """The part of the launch that holds the run folder."""
         settings, report, run_folder = self.built.run, self.run.report, lock.folder
-        if lock.abandoned_by is not None:
+        is_after_crash = lock.abandoned_by is not None or lock.is_before_boot
+        if is_after_crash:
             folders.sweep_temporaries()
         application = folders.known_app_id() if report.sinks else None
         warnings = check_sinks(self.plan, application, fresh=settings.fresh, has_undone=has_undone)
@@ -259,7 +260,7 @@ class _Launch:
         launch_id = f"{time.strftime('%Y%m%dT%H%M%S')}-{uuid.uuid4().hex[:6]}"
         stack.enter_context(within(run=launch_id, at_work=operator_at_work))
         log = folders.log(settings.durability == "machine")
-        if lock.abandoned_by is not None:
+        if is_after_crash:
             log.repair_marks()
         tried: set[str] = set()
         if local_path(run_folder) is None:

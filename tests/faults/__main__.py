@@ -8,6 +8,7 @@ import gc
 import json
 import os
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -52,7 +53,7 @@ def main() -> int:
     begin, rng = time.monotonic(), random.Random(wanted.seed)
     import_all()
     gc.freeze()
-    with tempfile.TemporaryDirectory(prefix="dagflow-faults-") as folder, Servers() as servers:
+    with tempfile.TemporaryDirectory(prefix="dagflow-faults-", ignore_cleanup_errors=True) as folder, Servers() as servers:
         harness = Harness(Path(folder), library, servers, wanted.seed, wanted.keep)
         chosen = []
         for application in (APPLICATIONS[name] for name in wanted.application or APPLICATIONS):
@@ -63,14 +64,18 @@ def main() -> int:
                     chosen += rng.sample(some, min(wanted.each or len(some), len(some)))
         rng.shuffle(chosen)
         mine = chosen[shift - 1 :: shifts]
-        for number, case in enumerate(mine):
-            if time.monotonic() - begin > wanted.seconds:
-                show(f"the time is over after {number} of {len(mine)} cases")
-                break
-            known = len(harness.totals.wrong)
-            harness.run(case)
-            for each in harness.totals.wrong[known:]:
-                show(f"WRONG {each}")
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            for number, case in enumerate(mine):
+                if time.monotonic() - begin > wanted.seconds:
+                    show(f"the time is over after {number} of {len(mine)} cases")
+                    break
+                known = len(harness.totals.wrong)
+                harness.run(case)
+                for each in harness.totals.wrong[known:]:
+                    show(f"WRONG {each}")
+        except KeyboardInterrupt:
+            show("stopped: the totals are those of the cases before")
     print(json.dumps(attrs.asdict(harness.totals)) if wanted.json else "\n".join(harness.totals.report()))
     return 1 if harness.totals.wrong else 0
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -116,6 +116,11 @@ class Disk:
             Kind.MKDIR: self._mkdir,
         }
         handlers[call.kind](call)
+
+    def apply_all(self, calls: Iterable[Call]) -> None:
+        """Replay calls in their order."""
+        for call in calls:
+            self.apply(call)
 
     def _open(self, call: Call) -> None:
         folder, name = self._place(call.path)

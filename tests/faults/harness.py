@@ -15,9 +15,9 @@ How it relates to the other tests of crashes:
   here is one of the launch's own machine. Messages to servers are calls, too: launches die there, or lose the connection.
 - No other test cuts the power.
 
-After a fault the application is launched again, and in half of the cases once more with one more file. Each time each sink must
-have exactly the rows of the reference, and each ledger must verify. `durability = process` promises nothing after a power cut: a
-launch may then refuse by a code, or lack rows; it must not hang, or fail without a code.
+After a fault (or two: `kill, then cut`) the application is launched again, and in half of the cases once more with one more
+file. Each time each sink must have exactly the rows of the reference, and each ledger must verify. `durability = process`
+promises nothing after a power cut: a launch may then refuse by a code, or lack rows; it must not hang, or fail without a code.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ import attrs
 
 from dagflow import launch
 from dagflow.errors import DagflowError
+from dagflow.launching.launch import local_runner
+from dagflow.local.boot import boot_as_fork
 from tests.chaos.dying import in_child
 from tests.faults.applications import Application, Place
 from tests.faults.disk import MODELS, Disk, content_of
@@ -58,8 +60,10 @@ FAULTS: dict[str, tuple[Action, frozenset[Kind]]] = {
     "ENOSPC": (Action.ENOSPC, TAKES_SPACE),
     "full": (Action.FULL, TAKES_SPACE),
     **{f"cut, {model}": (Action.CUT, frozenset(Kind)) for model in MODELS},
+    "kill, then cut": (Action.CUT, frozenset(Kind)),
 }
-"""The faults, and the kinds of calls that they can hit. `full`: no call that takes space succeeds from then on."""
+"""The faults, and the kinds of calls that they can hit. `full`: no call that takes space succeeds from then on. `kill, then cut`:
+the power is cut at some call of the launch after the one that was killed, which trusts what that one has not synced."""
 
 CUTS = {f"cut, {model}": model for model in MODELS}
 
@@ -152,7 +156,9 @@ class Harness:
                     if not is_first:
                         place.deliver()
                     with control.armed(self.library):
-                        launch(application.populate(place), application.settings(place), runner="local", durability=durability)
+                        # workers are forks of this process, as of the command: else each launch would import all for seconds
+                        runner = local_runner(application.slots, boot_as_fork() if application.slots > 1 else None)
+                        launch(application.populate(place), application.settings(place), runner=runner, durability=durability)
                     wrong += application.wrong(place)
                 result.write_text(json.dumps({"wrong": sorted(set(wrong)), "modules": sorted(sys.modules)}))
             except DagflowError as error:
@@ -202,6 +208,11 @@ class Harness:
         control = Control.create(place.folder / "control", place.data, action, case.call, application.sockets)
         first = self._launched(place, application, case.durability, control)
         wrong = list(self._wrong_first(first, control))
+        if disk is not None and case.fault not in CUTS:
+            disk.apply_all(control.calls())
+            number = self._rng.randint(1, self.totals.calls[f"{application.name}, {case.durability}"])
+            control = Control.create(place.folder / "control", place.data, action, number, application.sockets)
+            wrong += self._wrong_first(self._launched(place, application, case.durability, control), control)
         may_leave = control.kind is Kind.UNLINK and action is Action.EIO  # what cannot be removed stays
         if disk is not None:
             self._cut(disk, control.calls(), place, case.fault)
@@ -223,11 +234,10 @@ class Harness:
         shutil.rmtree(place.folder)
 
     def _cut(self, disk: Disk, calls: Iterable[Call], place: Place, fault: str) -> None:
-        for call in calls:
-            disk.apply(call)
+        disk.apply_all(calls)
         shutil.rmtree(place.data)
         place.data.mkdir()
-        disk.cut(CUTS[fault], self._rng).write(disk.top, place.data)
+        disk.cut(CUTS.get(fault) or self._rng.choice(MODELS), self._rng).write(disk.top, place.data)
 
     def _wrong_first(self, outcome: Outcome, control: Control) -> Iterator[str]:
         """Yield what is wrong with the launch that was hit: it may end by the fault, or by an error that has a code."""

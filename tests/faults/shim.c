@@ -140,19 +140,33 @@ static void unlock(void) { __atomic_store_n(&control->owner, 0, __ATOMIC_SEQ_CST
 
 static int takes_space(enum kind kind) { return kind == OPEN || kind == WRITE || kind == LINK || kind == SYMLINK || kind == MKDIR || kind == RENAME; }
 
+/* Launches do not always make the same calls: where the one with the target's number is of another kind, a later one is hit. */
+static int can_hit(enum kind kind) {
+  switch (control->action) {
+    case COUNT: return 0;
+    case TEAR: return kind == WRITE || kind == SEND;
+    case ENOSPC_ONCE:
+    case FULL: return takes_space(kind);
+    default: return 1;
+  }
+}
+
 /* Count a call, and return what is to happen instead of it. */
 static enum verdict counted(enum kind kind, int64_t *number) {
   if (is_recording()) lock();
   int64_t n = *number = __atomic_add_fetch(&control->count, 1, __ATOMIC_SEQ_CST);
-  int is_full = control->action == FULL && n >= control->target && takes_space(kind);
-  if (control->action == FULL ? !is_full : n != control->target) return GO;
-  if (!__atomic_fetch_add(&control->hits, 1, __ATOMIC_SEQ_CST)) control->kind = kind;
-  if (control->action == TEAR && (kind == WRITE || kind == SEND)) return HALF_THEN_DIE;
+  if (n < control->target || !can_hit(kind)) return GO;
+  if (__atomic_fetch_add(&control->hits, 1, __ATOMIC_SEQ_CST)) {
+    if (control->action != FULL) return GO;
+  } else {
+    control->kind = kind;
+  }
+  if (control->action == TEAR) return HALF_THEN_DIE;
   if (control->action == CUT) control->off = 1;
-  if (control->action == KILL || control->action == TEAR || control->action == CUT) die();
+  if (control->action == KILL || control->action == CUT) die();
   if (control->action == FULL && kind == WRITE && control->hits == 1) return HALF; /* what still fits */
   errno = kind == SEND ? ECONNRESET : control->action == EIO_ONCE ? EIO : ENOSPC;
-  return control->action == COUNT ? GO : FAIL;
+  return FAIL;
 }
 
 static void record(enum kind kind, int64_t number, int64_t inode, int32_t flags, int64_t offset, const char *path,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -112,3 +113,13 @@ def test_faults_hit_the_call(run: Callable[..., tuple[int, Control]], tmp_path: 
     assert control.hits > 1
     status, control = hit(Action.CUT)
     assert (status, [call.kind for call in control.calls()]) == (-signal.SIGKILL, [Kind.MKDIR, Kind.OPEN])
+
+
+def test_a_fault_hits_only_calls_that_can_have_it(run: Callable[..., tuple[int, Control]], tmp_path: Path) -> None:
+    _, control = run(Action.CUT, 1 << 60)
+    calls = list(control.calls())
+    shutil.rmtree(tmp_path / "root")
+    (tmp_path / "root").mkdir()
+    status, control = run(Action.ENOSPC, number_of(calls, Kind.UNLINK, "/linked"))  # the next to take space is the child's file
+    assert (status, control.hits, control.kind) == (1, 1, Kind.OPEN)
+    assert content_of(tmp_path / "root").keys() == {"moved", "leads"}

@@ -107,7 +107,7 @@ class PublishesWindows(Protocol):
         ...
 
     def is_published(self, window: StagedWindow) -> bool:
-        """Return True if all of a window has been published."""
+        """Return True if all of a window has been published, and survives a power cut."""
         ...
 
     def sweep(self, window: StagedWindow) -> None:

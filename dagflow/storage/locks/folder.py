@@ -36,6 +36,9 @@ class FolderLock:
     it is on another host and has not renewed its lease. Such a holder may continue later. So a holder calls `check` before it
     writes, with a short `max_age` between a commit and what follows from it, and `confirm` in the end.
 
+    `is_before_boot`: the machine has started since the lock was last held (on a disk). A power cut may have taken what that
+    holder did not sync, even if it released the lock.
+
     Args:
         who: shown to launches that are refused. It must not be a command line, which may hold secrets.
         lease: the seconds that a lock on an object store lasts unless it is renewed, which a thread does.
@@ -71,6 +74,7 @@ class FolderLock:
         self.lease = lease
         self.durable = durable
         self.abandoned_by: Holder | None = None
+        self.is_before_boot = False
         self._now = now
         self._clock = clock
         self._sleep = sleep
@@ -161,6 +165,8 @@ class FolderLock:
                     if _is_file(descriptor, path):
                         # A holder that has released the lock leaves an empty file.
                         self.abandoned_by = Holder.from_bytes(_content(descriptor))
+                        # by the clocks of the machine; the monotonic one may stand still while it sleeps, which does no harm
+                        self.is_before_boot = os.fstat(descriptor).st_mtime < time.time() - time.monotonic()
                         os.ftruncate(descriptor, 0)
                         os.pwrite(descriptor, me.to_bytes(), 0)
                         if self.durable:

@@ -183,6 +183,9 @@ class SqlDialect(abc.ABC):
     def chunk(self, batch: pa.RecordBatch, operator: str) -> Chunk:
         """Return rows in the form that `Session.load` takes. Raises ValueNotWritable, which names the `operator`."""
 
+    def secure(self) -> None:  # noqa: B027  # servers do so by themselves
+        """Wait until what others have committed survives a power cut: they may have died before it did."""
+
     def quoted(self, name: str) -> str:
         """Return an identifier in quotes."""
         return '"' + name.replace('"', '""') + '"'

@@ -88,7 +88,10 @@ class Publisher:
     def is_published(self, window: StagedWindow) -> bool:
         """Return whether the record of windows has a window."""
         with self._session(window, "reading which windows are in") as session:
-            return self._record(session, window, session.columns(WINDOWS)).newest.number >= window.number
+            is_in = self._record(session, window, session.columns(WINDOWS)).newest.number >= window.number
+        if is_in:
+            self.dialect.secure()
+        return is_in
 
     def newest_mark(self, last: StagedWindow) -> WindowMark:
         """Return the newest window that is in. Raises TableReplaced if `last` is not, or the table is another one."""

@@ -22,6 +22,7 @@ from operators.sinks.database.dialect import PARAMETER, Chunk, Rehearsal, Sessio
 from operators.sinks.encoding.json_rows import JsonEncoder, unsupported_part
 from operators.sinks.encoding.plain_text import as_text
 from operators.sinks.errors import ValueNotWritable
+from operators.sinks.table_formats.staged_files import sync_local
 
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
 _FILE = frozenset(
@@ -73,6 +74,10 @@ class Sqlite(SqlDialect):
                     raise
         except sqlite3.Error as error:
             raise self._error(error, doing) from error
+
+    def secure(self) -> None:
+        """See `SqlDialect.secure`. A COMMIT can be seen before the folder of its journal is synced, or its log is."""
+        sync_local([self.path, f"{self.path}-wal"])
 
     def column_type(self, kind: Any) -> str | None:
         """Return the type of a column: INTEGER, REAL, BLOB, and TEXT for all that has no form of its own."""

@@ -148,12 +148,12 @@ def move_into_table(table: str, files: Iterable[tuple[str, str, int]], *, sink: 
                 if "/" in name:
                     system.make_folders(target.rpartition("/")[0])
                 system.rename(path, target)
-                parts = name.split("/")[:-1]
-                folders.update(join(table, *parts[:depth]) for depth in range(len(parts) + 1))
             elif not system.exists(target):
                 raise StagedFileGone(sink=sink, window=window, file=path, reason="it is not there")
             else:
                 _check_size(target, size, sink, window)
+        parts = name.split("/")[:-1]  # synced also where a launch before has moved it: it may have died before it did
+        folders.update(join(table, *parts[:depth]) for depth in range(len(parts) + 1))
     for folder in folders:
         with explained(folder, "moving files into the table"):
             system.sync_folder(folder)

@@ -366,7 +366,10 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
             if note is not None and note.window >= window.number:
                 return True
             table = self.open_table()
-            return table is not None and table.mark(window_key(window)).number >= window.number
+            if table is None or table.mark(window_key(window)).number < window.number:
+                return False
+            table.secure(files=self.mode == "upsert")  # the launch that committed it may have died before it did
+            return True
 
     def newest_mark(self, last: StagedWindow) -> WindowMark:
         """See `Sink.newest_mark`. Raises TableDropped, TableRecreated, TableRolledBack."""

@@ -21,6 +21,7 @@ from dagflow.config.values.hints import field_hint
 from dagflow.errors import HistoriesDiffer, PackageMissing
 from dagflow.testing import Window, run_operator
 from operators import DeltaWriter, IcebergWriter
+from operators.sinks.delta.appends import OwnVersion
 from operators.sinks.errors import PartitionColumnRefused, TypeNotWritable, ValueNotWritable
 from operators.sinks.table_formats import writer
 from operators.sinks.table_formats.errors import (
@@ -31,6 +32,7 @@ from operators.sinks.table_formats.errors import (
     TableSchemaDiffers,
 )
 from operators.sinks.tables.errors import ForeignChange
+from tests.operators.sinks.synced import Synced
 from tests.operators.sinks.tables import staged_window
 
 
@@ -102,6 +104,16 @@ def test_publishing_again_changes_nothing(tmp_path: Path) -> None:
     sink.publish(window)
     assert rows(tmp_path) == [(1,)]
     assert deltalake.DeltaTable(tmp_path).version() == 0
+
+
+def test_a_commit_of_a_launch_that_has_died_is_synced_before_it_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    window = publish(DeltaWriter(str(tmp_path)), 0, batch(n=[1]))
+    [notes] = tmp_path.glob("_dagflow/tables/*/*/published")
+    shutil.rmtree(notes)  # it was not there yet
+    OwnVersion.newest.clear()
+    synced = Synced.noted(monkeypatch)
+    assert DeltaWriter(str(tmp_path)).is_published(window)
+    assert synced.has(tmp_path / "_delta_log", tmp_path / "_delta_log" / f"{0:020d}.json")
 
 
 def test_an_empty_window_before_the_first_rows_counts_as_published(tmp_path: Path) -> None:

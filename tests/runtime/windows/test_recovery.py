@@ -15,6 +15,7 @@ from dagflow.errors import FileInTheWay, FileLost, OutputInInput, OutputOrphaned
 from dagflow.launching.launch import launch
 from dagflow.runtime.run_folder import layout
 from dagflow.runtime.run_folder.reports import StagedFile
+from dagflow.runtime.run_folder.verify import verify_run_folder
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog
 from dagflow.runtime.windows.commit import decide, roll_forward
 from dagflow.storage import MemoryStore
@@ -407,3 +408,18 @@ class TestBeforeAnythingIsMade:
     def test_an_output_beside_an_input_of_a_similar_name_is_not_in_it(self, source: Path, tmp_path: Path) -> None:
         run(source, tmp_path / "in2")
         assert lines_in(tmp_path / "in2") == LINES
+
+
+def test_what_a_power_cut_has_left_after_a_launch_had_ended_is_tidied_up(source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run(source, out)
+    (source / "z").write_text("d\n")
+    run(source, out)
+    marks = sorted((out / "_dagflow" / "done").iterdir())
+    assert len(marks) > 1
+    marks[0].write_bytes(b"")
+    (out / "_dagflow" / "ledger-hint" / ".tmp-1").touch()  # the disk had not noted that it was removed
+    os.utime(out / "_dagflow" / ".lock", (1e9, 1e9))
+    run(source, out)
+    assert not verify_run_folder(str(out / "_dagflow")).problems
+    assert not list(out.rglob(".tmp-*"))

@@ -316,6 +316,15 @@ def test_the_holder_survives_a_power_cut(tmp_path, monkeypatch):
         assert len(noted) == 1
 
 
+def test_a_holder_before_the_machine_has_started(tmp_path):
+    for is_before_boot in (False, True, False):  # the first one has no holder before it
+        if is_before_boot:
+            os.utime(tmp_path / ".lock", (1e9, 1e9))
+        with FolderLock(str(tmp_path)) as held:
+            assert held.is_before_boot == is_before_boot
+            assert held.abandoned_by is None
+
+
 def test_a_failing_disk_does_not_hide_how_the_holder_ended(tmp_path, monkeypatch):
     def fail(descriptor: int, size: int) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))

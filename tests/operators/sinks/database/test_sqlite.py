@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import decimal
 import sqlite3
@@ -18,6 +19,7 @@ from operators import SqlWriter
 from operators.sinks.database.sqlite import Sqlite
 from tests.operators.databases import Database
 from tests.operators.sinks.database.test_windows import Sale, staged
+from tests.operators.sinks.synced import Synced
 
 
 def test_columns_of_each_type(sqlite: Database) -> None:
@@ -172,3 +174,20 @@ def test_a_commit_survives_a_power_cut(tmp_path: Path) -> None:
     """With a rollback journal, FULL syncs the file, and not the folder that the journal is removed from."""
     with Sqlite(f"{tmp_path}/shop.db").session("looking") as session:
         assert session.select("PRAGMA synchronous") == [(3,)]
+
+
+@pytest.mark.parametrize("journal", ["delete", "wal"])
+def test_a_window_of_a_launch_that_has_died_is_synced_before_it_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal: str
+) -> None:
+    place = tmp_path / "data.db"
+    writer = Database("sqlite", f"sqlite:///{place}").writer()
+    with contextlib.closing(sqlite3.connect(place)) as reader:  # the last one that closes it removes the log
+        reader.execute(f"PRAGMA journal_mode = {journal}").fetchall()
+        reader.execute("SELECT * FROM sqlite_master").fetchall()
+        window = staged(writer, Sale("pen", 1))
+        writer.publish(window)
+        synced = Synced.noted(monkeypatch)
+        assert writer.is_published(window)
+        assert synced.has(place, tmp_path, *tmp_path.glob("*-wal"))
+        assert len(list(tmp_path.glob("*-wal"))) == (journal == "wal")
