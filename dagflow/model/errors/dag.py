@@ -436,7 +436,7 @@ class ChangesRefused(DagError, TypeError):
                 f"  {self.by!r} takes back rows that it has emitted, where its results change ({self.by_where})",
                 "  help: "
                 + (
-                    "write the rows by key, with a sink whose mode is upsert"
+                    "write the rows by key: PostgresWriter(…, mode='upsert', keys=[…]), or SqlWriter"
                     if self.is_sink
                     else "let the operator handle context.retracts, and declare takes_changes = True"
                 ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Literal
 
 import attrs
@@ -141,6 +141,17 @@ class Session(abc.ABC):
     def later_rows(self, table: str) -> str:
         """Return a condition that is true for the rows that a staged table will get, for `rehearse`."""
         return "1 = 1"
+
+    @contextmanager
+    def undone(self) -> Iterator[None]:
+        """Check all rules at the end of a block, and undo it."""
+        self.run("SAVEPOINT dagflow_tried")
+        yield
+        self.check_deferred()
+        self.run("ROLLBACK TO SAVEPOINT dagflow_tried")
+
+    def check_deferred(self) -> None:  # noqa: B027  # sessions of others need not have it
+        """Check the rules that would be checked at the end of the transaction."""
 
     def rehearse(self, rehearsal: Rehearsal) -> None:  # noqa: B027  # sessions of others need not have it
         """Let the database look at staged rows as it will when they are published, and leave no trace of it.

@@ -340,6 +340,10 @@ class PostgresSession(Session):
         pages = int(_first(self.select(statement, self.qualified(table))) or 0)
         return f"ctid >= '({max(0, pages - 1)},0)'::tid"
 
+    def check_deferred(self) -> None:
+        """See `Session.check_deferred`."""
+        self.run("SET CONSTRAINTS ALL IMMEDIATE")
+
     def rehearse(self, rehearsal: Rehearsal) -> None:
         """Insert the rows into copies of the table, which no other session sees, and which are never committed.
 
@@ -380,7 +384,7 @@ class PostgresSession(Session):
                 newest = f"(SELECT DISTINCT ON ({keys}) * FROM {rows} ORDER BY {keys}, {newest_first}) AS newest"
             ordered = f" ORDER BY {', '.join(order)}" if order else ""
             self.run(f"INSERT INTO {copy} ({names}) SELECT {names} FROM {newest}{ordered}{each.on_conflict}")
-            self.run("SET CONSTRAINTS ALL IMMEDIATE")
+            self.check_deferred()
         self.run("ROLLBACK TO SAVEPOINT dagflow_rehearsal")
         self.run("RELEASE SAVEPOINT dagflow_rehearsal")
 

@@ -29,7 +29,7 @@ from operators.sinks.database.dialect import (
     on_conflict,
 )
 from operators.sinks.database.errors import RowsRefused, StagedRowsMissing, TableRefused, TableReplaced
-from operators.sinks.database.staging import ROW, create_table, shown, staged_prefix, window_of
+from operators.sinks.database.staging import ROW, SIGN, create_table, shown, staged_prefix, window_of
 from operators.sinks.tables.earlier import earlier_rows
 from operators.sinks.tables.errors import ForeignChange
 from operators.sinks.tables.modes import Mode
@@ -65,6 +65,7 @@ class _Staged:
     columns: dict[str, str]
     rows: int
     loads: int = 1
+    is_signed: bool = False
 
 
 @attrs.frozen
@@ -169,10 +170,15 @@ class Publisher:
         Rows of one batch were tried by their task.
         """
         staged = _staged(window)
-        if sum(each.loads for each in staged) < 2:
+        if sum(each.loads for each in staged) < 2 and not any(each.is_signed for each in staged):
             return
         with self._session(window, f"looking at window {window.number} for {self.table!r}", _UNDECIDED) as session:
             self._wanted(window, staged)
+            if any(each.is_signed for each in staged):
+                self._check_unique(session, window, staged)
+                with session.undone():
+                    self._upsert(session, staged, self._fitted(session, window, staged))
+                return
             if not session.columns(self.table) or not session.has_rules(self.table, self.keys):
                 return
             for names, group in _by_columns(staged):
@@ -190,6 +196,20 @@ class Publisher:
                 )
                 if rehearsal is not None:
                     session.rehearse(rehearsal)
+
+    def _check_unique(self, session: Session, window: StagedWindow, staged: Sequence[_Staged]) -> None:
+        """Raise RowsRefused where rows may be taken back, and two that stand have one key: which of them is to go?"""
+        keys = ", ".join(map(self.dialect.quoted, self.keys))
+        for names, group in _by_columns(staged):
+            if not group[0].is_signed:
+                continue
+            standing = f"SELECT {keys} FROM ({self._rows(session, names, group)}) AS standing"
+            twice = session.select(f"{standing} GROUP BY {keys} HAVING count(*) > 1 LIMIT 1")
+            if twice:
+                key = ", ".join(f"{name} = {value!r}" for name, value in zip(self.keys, twice[0], strict=True))
+                reason = f"several rows have the key {key}, and rows are taken back by their key"
+                help_ = "name keys that identify a row: the columns that the rows are grouped by, for example"
+                raise RowsRefused(table=self.table, database=self.dialect.place, window=window.number, reason=reason, help=help_)
 
     def publish(self, window: StagedWindow) -> None:
         """Bring the rows of a window into the table. A window that is in already is left alone."""
@@ -392,8 +412,15 @@ class Publisher:
         )
 
     def _upsert(self, session: Session, staged: Sequence[_Staged], target: Mapping[str, str]) -> None:
-        """Put rows in the place of those with the same keys. Of several staged ones, the last counts."""
+        """Put rows in the place of those with the same keys. Of several staged ones, the last counts.
+
+        Rows that are taken back more often than they came in the window are deleted, before any row is put anywhere: it does not
+        matter in which order a row is taken back and another one with its key comes.
+        """
         quoted = self.dialect.quoted
+        for names, group in _by_columns(staged):
+            if group[0].is_signed:
+                self._delete(session, names, group, target)
         for names, group in _by_columns(staged):  # parts that lack a column leave it as it is
             columns = _columns(group)
             parts = self._rows(session, names, group)
@@ -408,12 +435,33 @@ class Publisher:
                 f"{on_conflict(self.dialect, self.mode, self.keys, names)}"
             )
 
-    def _rows(self, session: Session, names: Sequence[str], group: Sequence[_Staged]) -> str:
-        """Return the statement that selects the rows of staged tables; those of an upsert with the columns of their order."""
-        selected = ", ".join(map(self.dialect.quoted, [*names, *([ROW] if self.keys else [])]))
-        number = f", {{}} AS {self.dialect.quoted(ROW + 's')}" if self.keys else ""
+    def _delete(self, session: Session, names: Sequence[str], group: Sequence[_Staged], target: Mapping[str, str]) -> None:
+        """Delete the rows that are taken back."""
+        quoted, columns = self.dialect.quoted, _columns(group)
+        keys = [self.dialect.converted(quoted(key), columns[key], target[self.dialect.folded(key)]) for key in self.keys]
+        selected = ", ".join(f"{each} AS {quoted(key)}" for key, each in zip(self.keys, keys, strict=True))
+        same = " AND ".join(f"gone.{quoted(key)} = kept.{quoted(key)}" for key in self.keys)
+        gone = f"SELECT {selected} FROM ({self._rows(session, names, group, stands=False)}) AS staged"
+        session.run(
+            f"DELETE FROM {session.qualified(self.table)} AS kept WHERE EXISTS (SELECT 1 FROM ({gone}) AS gone WHERE {same})"
+        )
+
+    def _rows(self, session: Session, names: Sequence[str], group: Sequence[_Staged], *, stands: bool = True) -> str:
+        """Return the statement that selects the rows of staged tables; those of an upsert with the columns of their order.
+
+        `stands`: where rows may be taken back, those that are not; or those that are.
+        """
+        quoted = self.dialect.quoted
+        selected = ", ".join(map(quoted, [*names, *([ROW] if self.keys else []), *([SIGN] if group[0].is_signed else [])]))
+        number = f", {{}} AS {quoted(ROW + 's')}" if self.keys else ""
         tables = [session.qualified(each.table) for each in group]
-        return " UNION ALL ".join(f"SELECT {selected}{number.format(n)} FROM {table}" for n, table in enumerate(tables))
+        rows = " UNION ALL ".join(f"SELECT {selected}{number.format(n)} FROM {table}" for n, table in enumerate(tables))
+        if not group[0].is_signed:
+            return rows
+        own = ", ".join(map(quoted, names))
+        order = ", ".join(f"max({quoted(each)}) AS {quoted(each)}" for each in (ROW, ROW + "s"))
+        having = f"sum({quoted(SIGN)}) {'>' if stands else '<'} 0"
+        return f"SELECT {own}, {order} FROM ({rows}) AS signed GROUP BY {own} HAVING {having}"
 
     def _key(self, session: Session, name: str, kind: str, target: Mapping[str, str]) -> str:
         """Return the expression by which rows with equal keys are found: equal in the table, where `a` and `a ` may be."""

@@ -29,7 +29,8 @@ from operators.sinks.tables.acceptance import TableLimits, check_names
 from operators.sinks.tables.errors import RuleBroken
 from operators.sinks.tables.modes import Mode
 
-ROW = "_dagflow_row"
+ROW, SIGN = "_dagflow_row", "_dagflow_sign"
+"""Columns of staged rows: their order in the window, and -1 for rows that are taken back."""
 """The column with the number of a staged row, where the order of rows matters."""
 
 
@@ -77,6 +78,7 @@ class Staging:
         mode: what the window does to the rows of the table.
         keys: the columns that must not be null. With any, staged rows are numbered.
         evolves: batches of a window may have different columns.
+        is_signed: rows may be taken back.
     """
 
     def __init__(
@@ -89,8 +91,10 @@ class Staging:
         evolves: bool,
         buffer_bytes: int,
         operator: str,
+        is_signed: bool = False,
     ) -> None:
         self._dialect = dialect
+        self._is_signed = is_signed
         self._context = context
         self._table = table
         self._keys = keys
@@ -109,8 +113,11 @@ class Staging:
         self._size = 0
         self._limits = None
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Add a batch: all of it or, when it raises, nothing. Raises RuleBroken if a rule of the table refuses rows."""
+    def add(self, batch: pa.RecordBatch, *, retracts: bool = False) -> None:
+        """Add a batch: all of it or, when it raises, nothing. Raises RuleBroken if a rule of the table refuses rows.
+
+        `retracts`: the rows are taken back.
+        """
         check_names(batch.schema.names, self._operator, self._dialect.name, self._dialect.folded)
         part, is_new = self._part(plain(batch.schema))
         self._check_keys(batch)
@@ -119,6 +126,8 @@ class Staging:
         if self._keys:
             first = sum(each.rows + sum(chunk.rows for chunk in each.waiting) for each in self._parts)
             ordered = ordered.append_column(ROW, pa.array(range(first, first + batch.num_rows), pa.int64()))
+        if self._is_signed:
+            ordered = ordered.append_column(SIGN, pa.array([-1 if retracts else 1] * batch.num_rows, pa.int64()))
         chunk = self._dialect.chunk(ordered, self._operator)
         if is_new:
             self._parts.append(part)
@@ -140,7 +149,14 @@ class Staging:
         """Load what waits, and return what is staged; None for nothing."""
         self._load()
         return [
-            {"table": p.table, "columns": list(map(list, p.types.items())), "rows": p.rows, "loads": p.loads} for p in self._parts
+            {
+                "table": p.table,
+                "columns": list(map(list, p.types.items())),
+                "rows": p.rows,
+                "loads": p.loads,
+                "is_signed": self._is_signed,
+            }
+            for p in self._parts
         ] or None
 
     def _load(self) -> None:
@@ -149,7 +165,11 @@ class Staging:
             return
         with self._session() as session:
             for part in parts:
-                columns = {**part.types, **({ROW: "BIGINT"} if self._keys else {})}
+                columns = {
+                    **part.types,
+                    **({ROW: "BIGINT"} if self._keys else {}),
+                    **({SIGN: "BIGINT"} if self._is_signed else {}),
+                }
                 if not part.loads:
                     create_table(session, self._dialect, part.table, columns)
                 later = session.later_rows(part.table)
@@ -192,7 +212,8 @@ class Staging:
             evolves=self._evolves,
             table=self._table,
             scratch=part.table,
-            staged=f"SELECT {names} FROM {session.qualified(part.table)} WHERE {rows}",
+            staged=f"SELECT {names} FROM {session.qualified(part.table)} WHERE {rows}"
+            + (f" AND {self._dialect.quoted(SIGN)} > 0" if self._is_signed else ""),
             mode=self._mode,
             keys=self._keys,
             order=order,
@@ -212,7 +233,9 @@ class Staging:
                 types, required = session.columns(self._table), session.required(self._table)
                 has_rules = bool(types) and session.has_rules(self._table, self._keys)
             target = fold(self._dialect, types)
-            self._is_tried = has_rules or any(target.get(self._dialect.folded(n), k) != k for n, k in part.types.items())
+            is_converted = any(target.get(self._dialect.folded(name), kind) != kind for name, kind in part.types.items())
+            # where rows may be taken back, they make room for others: the window is tried as a whole
+            self._is_tried = not self._is_signed and (has_rules or is_converted)
             reasons = tuple(filter(None, self._changes(part, target)))
             if target and reasons and not self._evolves:
                 raise self._refused(reasons, "alter the table, or set on_schema_change='evolve'; then launch again")
@@ -249,7 +272,7 @@ class Staging:
         types: dict[str, str] = {}
         for field in schema:
             problem = self._dialect.name_problem(field.name)
-            if field.name == ROW:
+            if field.name in (ROW, SIGN):
                 problem = "it is dagflow's own"
             if problem is not None:
                 raise self._refused((f"column {field.name!r} cannot be written: {problem}",), "rename it before it comes here")

@@ -34,7 +34,8 @@ class DatabaseWriter(Sink, Generic[T]):
     Attributes:
         table: the name of the table.
         mode: what a window does: `append` its rows, `upsert` them by `keys` (of several rows with the same keys, the last
-            counts), or `replace` all rows of the table. A window without rows changes nothing.
+            counts; rows that are taken back are deleted), or `replace` all rows of the table. A window without rows changes
+            nothing.
         keys: the columns that identify a row, for `upsert`. An existing table needs a unique index on them.
         on_schema_change: the reaction to columns that the table does not have, or to wider types: `fail`, or `evolve` the table.
         lock_timeout: the time that a statement waits for other sessions, before the step is retried.
@@ -50,6 +51,11 @@ class DatabaseWriter(Sink, Generic[T]):
     buffer_bytes: Bytes = attrs.field(default=16 * MiB, kw_only=True, converter=size_of, validator=attrs.validators.ge(1))
 
     input = InputPort[T]()
+
+    @property
+    def takes_changes(self) -> bool:  # type: ignore[override]
+        """True for upserts: a row that is taken back is found by its key."""
+        return self.mode == "upsert"
 
     def dialect(self) -> SqlDialect:
         """Return the database. Override it to write to another one."""
@@ -70,6 +76,7 @@ class DatabaseWriter(Sink, Generic[T]):
 
     def setup(self, context: OperatorContext) -> None:
         """Begin with nothing staged."""
+        self._context = context
         self._staging = Staging(
             self.dialect(),
             context,
@@ -79,6 +86,7 @@ class DatabaseWriter(Sink, Generic[T]):
             evolves=self.on_schema_change == "evolve",
             buffer_bytes=self.buffer_bytes,
             operator=type(self).__name__,
+            is_signed=self.input.is_changing,
         )
 
     def destination(self) -> str:
@@ -105,7 +113,7 @@ class DatabaseWriter(Sink, Generic[T]):
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """Write a batch: all of it or, when it raises, nothing. Raises RuleBroken for rows that a rule of the table refuses."""
         if batch.num_rows:
-            self._staging.add(batch)
+            self._staging.add(batch, retracts=self._context.retracts)
 
     def stage(self) -> Any:
         """Load what waits, and return the names of the staged tables."""
