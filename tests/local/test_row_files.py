@@ -28,7 +28,7 @@ def write(files: RowFiles, attempt: str, *rows: Row) -> RowWriter:
 def test_rows_are_read_by_the_task_that_they_are_for_in_their_order(tmp_path: Path) -> None:
     files = RowFiles(str(tmp_path), LEVELS)
     rows = [
-        Row(dst, tag, 0, seq, f"{dst} {tag} {seq}".encode()) for dst in (0, 1) for tag in (0, 2) for seq in (1, 0) for src in (0,)
+        Row(dst, tag, 0, seq, f"{dst} {tag} {seq}".encode()) for dst in (0, 1) for tag in (0, 4) for seq in (1, 0) for src in (0,)
     ]
     files.add(write(files, "7", *rows).rows)
     files.add(write(files, "3", Row(0, 1, 1, 0, b"of another task")).rows)

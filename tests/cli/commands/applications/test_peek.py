@@ -40,7 +40,7 @@ def test_records_as_json(dagflow: Dagflow, tmp_path: Path) -> None:
     answer = json.loads(dagflow("peek", LINE_FILTER, "writer.input", "--json", "-n1", *GIVEN).out)
     records = answer.pop("records")
     path, record = str(tmp_path / "logs" / "a.log"), {"block_id": 0, "position": 0, "record": "one"}
-    assert records == [{"window": 0, "path": path, "position": 0, "record": record}]
+    assert records == [{"window": 0, "path": path, "position": 0, "retracted": False, "record": record}]
     assert answer == {
         "v": 1,
         "ok": True,
