@@ -14,12 +14,13 @@ def operations(call: Callable[[], object]) -> int:
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
         nonlocal count
+        frame.f_trace = trace  # Python 3.13 lets a frame ask for instructions only if it is traced
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         count += event == "opcode"
         return trace
 
     before = sys.gettrace()
-    sys._getframe().f_trace_opcodes = True  # from Python 3.12 on, settrace asks for instructions only if some frame wants them
+    sys._getframe().f_trace_opcodes = True  # Python 3.12 reports instructions only if a frame wants them when tracing begins
     sys.settrace(trace)
     try:
         call()
