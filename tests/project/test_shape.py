@@ -38,7 +38,7 @@ BUDGET = {
     "dagflow/telemetry": 801,
     "dagflow/testing": 1458,
     "operators": 34,
-    "operators/aggregate": 1029,
+    "operators/aggregate": 1144,
     "operators/compression": 663,
     "operators/contexts": 771,
     "operators/database": 109,
