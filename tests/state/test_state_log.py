@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import attrs
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow.model.types.keyed_rows import codes_of, rows_of, schema_of
+from dagflow.errors import SegmentDamaged, SegmentMissing
+from dagflow.model.types.keyed_rows import codes_of, merged, rows_of, schema_of
 from dagflow.model.types.keys import KeyAssignment, group_of
 from dagflow.state import Policy, SegmentRef
 from dagflow.state.log import StateLog, groups_of_partition
@@ -96,8 +98,6 @@ def rows_of_changes(changes: dict[Any, int | None], kind: str) -> Any:
         some = [key for key in keys if (changes[key] is None) is removed]
         values = [] if removed else [pa.array([changes[key] for key in some], pa.int64())]
         parts.append(rows_of(pa.array(some, TYPES[kind]), values, schema, removed=removed))
-    from dagflow.model.types.keyed_rows import merged
-
     return merged(parts) if keys else None
 
 
@@ -176,10 +176,6 @@ def test_a_lookup_reads_the_blocks_of_its_keys_only() -> None:
 
 @pytest.mark.parametrize("codes", [[7, 7, 7], [7, 2**64 - 1, 7], [2**64 - 1] * 3])
 def test_keys_of_one_code_are_told_apart(codes: list[int]) -> None:
-    import numpy as np
-
-    from dagflow.model.types.keyed_rows import merged
-
     schema = schema_of(pa.string(), COLUMNS)
 
     def made(keys: list[str], values: list[int]) -> Any:
@@ -195,3 +191,53 @@ def test_keys_of_one_code_are_told_apart(codes: list[int]) -> None:
     asked = sorted(zip(codes, "abc", strict=True))
     numbers = both.find(np.array([code for code, _ in asked], dtype=np.uint64), pa.array([key for _, key in asked]), np.arange(3))
     assert [both.batch.column("key")[number].as_py() for number in numbers] == [key for _, key in asked]
+
+
+def amplification(windows: int, rows: int, known: int, policy: Policy | None = None) -> tuple[float, float, int]:
+    """Return the bytes written for each byte changed, those of the largest window for each byte alive, and the most layers."""
+    chance, store = np.random.default_rng(11), CountingStore()
+    log = StateLog(store, policy)
+    schema = schema_of(pa.int64(), COLUMNS)
+    log.save(0, {table_of("int64"): rows_of(pa.array(np.arange(known)), [pa.array(np.arange(known))], schema)})
+    alive, changed, most, layers = store.bytes_created, 0, 0, 0
+    written = -alive
+    for window in range(1, windows + 1):
+        keys = pa.array(chance.choice(known, rows, replace=False))
+        changes = rows_of(keys, [pa.array(np.full(rows, window))], schema)
+        changed += changes.batch.nbytes
+        before = store.bytes_created
+        log.save(window, {table_of("int64"): changes})
+        log.sweep(window)
+        most, layers = max(most, store.bytes_created - before), max(layers, log.layers)
+    return (written + store.bytes_created) / changed, most / alive, layers
+
+
+SIZES = [(150, 300, 20_000), pytest.param(1000, 1000, 100_000, marks=pytest.mark.full)]
+
+
+@pytest.mark.parametrize(("windows", "rows", "known"), SIZES)
+def test_at_most_five_bytes_are_written_for_each_byte_changed(windows: int, rows: int, known: int) -> None:
+    """Heads and indexes of segments included."""
+    written, largest, layers = amplification(windows, rows, known)
+    assert written < 5
+    assert largest < 0.3, "no window merges all"
+    assert layers < 500
+
+
+def test_damage_is_found_by_the_lookup_that_reads_it() -> None:
+    run = Partitions()
+    run.begin()
+    run.save({n: n for n in range(20_000)})
+    (name,) = segments(run.store)
+    whole = run.store.read(name)
+    assert whole is not None
+    run.store.discard(name)
+    run.store.create(name, b"\1" * 100 + whole[100:])
+    run.begin()
+    first, last = (sorted(range(20_000), key=lambda n: int(codes_of(pa.array([n]))[0]))[at] for at in (0, -1))
+    assert looked_up(run.logs[0], "int64", [last]) == {last: last}, "other blocks can be read"
+    with pytest.raises(SegmentDamaged, match=f"{name} is damaged .its bytes from 0 to [0-9]+ are not those that were written"):
+        looked_up(run.logs[0], "int64", [first])
+    run.store.discard(name)
+    with pytest.raises(SegmentMissing, match=f"there is no memory://store/{name}"):
+        run.begin()
