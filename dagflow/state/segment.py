@@ -1,10 +1,11 @@
 """A segment: sorted rows of tables, in blocks of Arrow, and an index. Nothing in it ever changes.
 
-    blocks of rows ‥ the index, a sealed record ‥ its length, in 10 digits and a line end
+    blocks of rows and filters ‥ the index, a sealed record ‥ its length, in 10 digits and a line end
 
 A segment has layers, a layer has rows of some tables, and these are cut into blocks of about `BLOCK` bytes, each a record batch
 in the format of Arrow IPC. The index says of each block its first code, its place and its hash. The hash of the index is that of
-the segment, by which decisions and plans name it. So each block can be read and checked without the others.
+the segment, by which decisions and plans name it. So each block can be read and checked without the others. Behind many rows is
+a Bloom filter of their codes: a lookup that it answers reads no block.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from dagflow.model.types.keyed_rows import END, KeyedRows, schema_of, together
+from dagflow.model.types.keys import mixed_all
 from dagflow.model.types.plain_data import dumps, loads
 from dagflow.state.errors import SegmentDamaged, SegmentMissing
 from dagflow.storage import SealedRecord, Store, hash_bytes, seal, seal_of, unseal
@@ -32,6 +34,7 @@ _NAMES = re.compile(rf"{FOLDER}/(\d{{10}})-[0-9a-f]{{16}}")
 _LENGTH = 11  # of the last line
 _BLOCKS = [("code", "<u8"), ("start", "<u8"), ("stop", "<u8"), ("rows", "<u4"), ("hash", "S64")]
 _INDEX = 64 << 10  # bytes that are read at the end of a segment, which mostly has the whole index in them
+_BLOOM_ROWS = 1024
 _GAP = 64 << 10  # bytes between two blocks that are read along rather than by a second request
 
 MapId = tuple[str, str]
@@ -64,11 +67,12 @@ class SegmentRef:
 
 @attrs.frozen(eq=False)
 class TableIndex:
-    """The index of a table's rows in a layer. `blocks`: an array with a row for each block."""
+    """The index of a table's rows in a layer. `blocks`: an array with a row for each block; `bloom`: the same for a filter."""
 
     columns: list[list[str]]
     key: str
     blocks: np.ndarray[Any, Any]
+    bloom: np.ndarray[Any, Any]
 
     def schema(self) -> pa.Schema:
         """Return the columns."""
@@ -125,7 +129,12 @@ def write(store: Store, window: int, head: dict[str, Any], layers: Sequence[Laye
                 blocks.append((first, size, size + len(data), block.num_rows, hash_bytes(data)[7:].encode()))
                 pieces.append(data)
                 size += len(data)
-            named.append([*table, str(rows.batch.schema.field(1).type), rows.columns, len(blocks)])
+            if has_bloom := len(rows) >= _BLOOM_ROWS:
+                data = bloom_of(rows.codes).tobytes()
+                blocks.append((0, size, size + len(data), 0, hash_bytes(data)[7:].encode()))
+                pieces.append(data)
+                size += len(data)
+            named.append([*table, str(rows.batch.schema.field(1).type), rows.columns, len(blocks) - has_bloom, int(has_bloom)])
             tables.append(np.array(blocks, dtype=_BLOCKS))
         described.append([level, start, stop, weight_of(content), named])
     record = f"{FOLDER}/{window:010d}"
@@ -179,6 +188,7 @@ class OpenSegment:
         self.ref = ref
         self._store, self._needed_by, self._call = store, needed_by, call
         self._content = content
+        self._blooms: dict[int, np.ndarray[Any, Any]] = {}
         self.index = self._read_index()
 
     def read_all(self) -> OpenSegment:
@@ -207,6 +217,8 @@ class OpenSegment:
         of_table = self.index.layers[layer].tables.get(table)
         if of_table is None:
             return None
+        if len(of_table.bloom):
+            codes = codes[may_have(self._bloom(of_table), codes)]
         at = np.searchsorted(of_table.blocks["code"], codes, side="right") - 1
         numbers = np.unique(at[at >= 0])
         return self._read(of_table, numbers) if len(numbers) else None
@@ -222,11 +234,21 @@ class OpenSegment:
         stop = 0
         for layer in self.index.layers:
             for table in layer.tables.values():
-                for block in table.blocks.tolist():
+                for block in [*table.blocks.tolist(), *table.bloom.tolist()]:
                     self._block(block, *self._parts([(stop, block[2])]))
                     stop = block[2]
         if stop != self._index_at:
             raise self._damaged("it has bytes that its index does not name")
+
+    def _bloom(self, table: TableIndex) -> np.ndarray[Any, Any]:
+        """Return the filter of a table, which stays in memory."""
+        import numpy as np
+
+        (block,) = table.bloom.tolist()
+        if (known := self._blooms.get(block[1])) is None:
+            data = self._block(block, self._parts([(block[1], block[2])])[0])
+            known = self._blooms[block[1]] = np.frombuffer(data, np.uint8)
+        return known
 
     def _read(self, table: TableIndex, numbers: np.ndarray[Any, Any]) -> KeyedRows:
         """Read blocks by their numbers."""
@@ -282,9 +304,10 @@ class OpenSegment:
             layers, at = [], 0
             for level, start, stop, weight, tables in head.pop("own"):
                 content = {}
-                for operator, state, kind, key, columns, count in tables:
-                    content[operator, state, kind] = TableIndex(columns, key, blocks[at : at + count])
-                    at += count
+                for operator, state, kind, key, columns, count, filters in tables:
+                    end = at + count
+                    content[operator, state, kind] = TableIndex(columns, key, blocks[at:end], blocks[end : end + filters])
+                    at = end + filters
                 layers.append(LayerIndex(level, start, stop, weight, content))
             return SegmentIndex(head=head, layers=layers)
         except (ValueError, KeyError, TypeError, AttributeError) as error:  # it is sealed, but not by dagflow
@@ -307,6 +330,43 @@ class OpenSegment:
 
     def _damaged(self, reason: str) -> SegmentDamaged:
         return SegmentDamaged(path=f"{self._store.url}/{self.ref.name}", window=self._needed_by, reason=reason)
+
+
+def bloom_of(codes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return a Bloom filter of codes: 10 to 20 bits for each, of which a code sets 5. One in a hundred others passes, or fewer.
+
+    >>> import numpy as np
+    >>> codes = np.arange(1000, dtype=np.uint64) << np.uint64(40)
+    >>> bool(may_have(bloom_of(codes), codes).all()), int(may_have(bloom_of(codes), codes + np.uint64(1)).sum()) < 30
+    (True, True)
+    """
+    import numpy as np
+
+    bits = np.zeros(1 << (10 * len(codes)).bit_length(), dtype=bool)
+    for places in _places(codes, len(bits)):
+        bits[places] = True
+    return np.packbits(bits, bitorder="little")
+
+
+def may_have(bloom: np.ndarray[Any, Any], codes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return a mask of the codes that a filter lets through: all that it was made of, and few others."""
+    import numpy as np
+
+    passes = np.ones(len(codes), dtype=bool)
+    for places in _places(codes, 8 * len(bloom)):
+        passes &= bloom[places >> np.uint64(3)] >> (places & np.uint64(7)).astype(np.uint8) & 1 == 1
+    return passes
+
+
+def _places(codes: np.ndarray[Any, Any], size: int) -> Iterator[np.ndarray[Any, Any]]:
+    """Yield the places of codes in a filter of so many bits, a power of two: five for each."""
+    import numpy as np
+
+    mixed = mixed_all(codes)
+    step = mixed >> np.uint64(32) | np.uint64(1)
+    for _ in range(5):
+        yield mixed & np.uint64(size - 1)
+        mixed = mixed + step
 
 
 def _runs(blocks: np.ndarray[Any, Any], numbers: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:

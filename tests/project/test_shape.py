@@ -33,7 +33,7 @@ BUDGET = {
     "dagflow/scaling": 302,
     "dagflow/scan": 1952,
     "dagflow/spark": 2130,
-    "dagflow/state": 1122,
+    "dagflow/state": 1155,
     "dagflow/storage": 2025,
     "dagflow/telemetry": 801,
     "dagflow/testing": 1458,

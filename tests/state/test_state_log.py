@@ -16,7 +16,7 @@ from dagflow.model.types.keyed_rows import codes_of, merged, rows_of, schema_of
 from dagflow.model.types.keys import KeyAssignment, group_of
 from dagflow.state import Policy, SegmentRef
 from dagflow.state.log import StateLog, groups_of_partition
-from dagflow.state.segment import TableId, segments
+from dagflow.state.segment import BLOCK, TableId, segments
 from dagflow.testing.stores import CountingStore
 
 SMALL = Policy(fan_out=3, share=4, least_top=300, slack=300, tiny=100, most=6, kept=400)
@@ -171,7 +171,10 @@ def test_a_lookup_reads_the_blocks_of_its_keys_only() -> None:
     plain = inner.read_ranges
     inner.read_ranges = lambda name, ranges: read.extend(stop - start for start, stop in ranges) or plain(name, ranges)  # type: ignore[method-assign,func-returns-value]
     assert looked_up(run.logs[0], "int64", [5, 70_000, 123_456]) == {5: 5, 70_000: 70_000}
-    assert sum(read) < size / 15
+    assert sum(read) < size / 5, "three blocks, the index and the filter"
+    before = sum(read)
+    assert looked_up(run.logs[0], "int64", list(range(200_000, 200_100))) == {}
+    assert sum(read) - before < 6 * BLOCK, "the filter knows nearly all that are not there"
 
 
 @pytest.mark.parametrize("codes", [[7, 7, 7], [7, 2**64 - 1, 7], [2**64 - 1] * 3])
