@@ -29,7 +29,7 @@ BUDGET = {
     "dagflow/plugins": 30,
     "dagflow/ranges": 417,
     "dagflow/render": 1353,
-    "dagflow/runtime": 6808,
+    "dagflow/runtime": 6807,
     "dagflow/scaling": 302,
     "dagflow/scan": 1952,
     "dagflow/spark": 2130,
