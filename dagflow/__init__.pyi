@@ -40,6 +40,8 @@ from dagflow.model.operator.sink import StagedWindow as StagedWindow
 from dagflow.model.operator.sink import WindowMark as WindowMark
 from dagflow.model.operator.state import State as State
 from dagflow.model.operator.state import WindowState as WindowState
+from dagflow.model.operator.table_state import KeyedTable as KeyedTable
+from dagflow.model.operator.table_state import TableState as TableState
 from dagflow.model.types.records import BlockIds as BlockIds
 from dagflow.model.types.records import FileBlockMetadata as FileBlockMetadata
 from dagflow.model.types.records import FileInfo as FileInfo

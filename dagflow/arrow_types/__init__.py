@@ -1,4 +1,7 @@
-"""Arrow types as text and back, and the type that is wide enough for two."""
+"""Arrow types as text and back, and the type that is wide enough for two.
+
+`held` has the values that objects of Python can hold, `buffers` arrays from numbers and back.
+"""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ from dagflow.runtime.run_folder.launch_record import LaunchRecord
 from dagflow.runtime.run_folder.layout import OWNER
 from dagflow.runtime.run_folder.reports import StagedFile
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
+from dagflow.runtime.stage.failure import Abort
 from dagflow.runtime.stage.parts import Part, part_of
 from dagflow.runtime.stage.program import RunOptions, TaskSpec
 from dagflow.runtime.windows import datasets
@@ -252,7 +253,9 @@ def states_kept(task: TaskSpec) -> Iterator[None]:
     """Raise StateForgotten where the states of a task are not there any more: later windows have replaced them."""
     try:
         yield
-    except (StateLost, SegmentMissing):
+    except (StateLost, SegmentMissing, Abort) as error:  # rows of a table are read while the operator works
+        if isinstance(error, Abort) and not isinstance(error.error, StateLost | SegmentMissing):
+            raise
         raise StateForgotten(tuple({**task.start.states, **task.start.chains}), task.window) from None
 
 

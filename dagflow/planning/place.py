@@ -8,7 +8,7 @@ from dagflow.model.graph.checks import CheckedDag
 from dagflow.model.graph.dag import OperatorNode, PortName
 from dagflow.model.graph.partitioning import key_of_port, parallel_of, partitioner_of
 from dagflow.model.operator.dataframes import INPUT, OUTPUT, DataFrameOperator, not_in_spark
-from dagflow.model.operator.map_state import MapState
+from dagflow.model.operator.map_state import KeyedState
 from dagflow.model.operator.state import State, WindowState, state_fields
 from dagflow.model.types.comparison import type_name
 from dagflow.model.types.keys import Key
@@ -152,7 +152,7 @@ def _check_states(node: OperatorNode, is_keyed: bool) -> None:
                 node.where,
                 "use a State with merge, or keep it in an operator before the readers",
             )
-        if isinstance(kept, MapState):
+        if isinstance(kept, KeyedState):
             if not is_keyed:  # else each partition has the entries of its keys
                 maps[name] = kept.with_merge()
         elif kept.merge is None:

@@ -12,10 +12,11 @@ from typing import Any, Protocol
 import attrs
 
 from dagflow.model.operator.base import Operator
-from dagflow.model.operator.map_state import MapState, TrackedDict, type_arguments
+from dagflow.model.operator.map_state import KeyedState, MapState, TrackedDict, type_arguments
 from dagflow.model.operator.state import State
+from dagflow.model.operator.table_state import TableState
 from dagflow.model.types.plain_data import decode
-from dagflow.state.log import MapLog
+from dagflow.state.maps import Kept, MapLog, table_of
 from dagflow.state.references import PartitionStates
 from dagflow.state.segment import MapId, SegmentRef
 from dagflow.state.task_states import declared_states, read_states
@@ -82,7 +83,7 @@ class DriverStates:
         self._inline = inline
         reference = {_SEGMENTS: None if ref is None else attrs.asdict(ref)}
         return {
-            name: {state: reference if isinstance(d, MapState) else inline[name][state] for state, d in declared.items()}
+            name: {state: reference if isinstance(d, KeyedState) else inline[name][state] for state, d in declared.items()}
             for name, declared in self._declared.items()
         }
 
@@ -102,7 +103,7 @@ class DriverStates:
             (name, state)
             for name, declared in self._declared.items()
             for state, each in declared.items()
-            if isinstance(each, MapState) and _is_ref(last.states.get(name, {}).get(state))
+            if isinstance(each, KeyedState) and _is_ref(last.states.get(name, {}).get(state))
         ]
         contents = self._log.restore(newest_segment(last.states), last.window, map_ids)
         dropped = []
@@ -113,6 +114,9 @@ class DriverStates:
                 if declared is None:
                     dropped.append(f"{state!r} of operator {name!r} ({was})")
                     continue
+                if isinstance(declared, TableState) and _is_ref(data):
+                    self._operators[name].__dict__[state] = table_of(self._log.log, (name, state), declared)
+                    continue
                 old = _FormerState(self._log.store, name, state, was, last.window)
                 self._operators[name].__dict__[state] = old.restored(declared, data, contents.get((name, state)))
         return _dropped(last, dropped)
@@ -122,17 +126,17 @@ class DriverStates:
             name: {
                 state: _encoded(self._operators[name], name, state, d)
                 for state, d in declared.items()
-                if not isinstance(d, MapState)
+                if not isinstance(d, KeyedState)
             }
             for name, declared in self._declared.items()
         }
 
-    def _maps(self) -> dict[MapId, TrackedDict[Any, Any]]:
+    def _maps(self) -> dict[MapId, Kept]:
         return {
             (name, state): getattr(self._operators[name], state)
             for name, states in self._declared.items()
             for state, state_declaration in states.items()
-            if isinstance(state_declaration, MapState)
+            if isinstance(state_declaration, KeyedState)
         }
 
 
@@ -148,7 +152,7 @@ class _FormerState:
 
     def check_plain(self, declared: State[Any], data: Any) -> None:
         """Raise PlanMismatch if plain data of a partition does not fit the current declaration."""
-        if isinstance(declared, MapState):
+        if isinstance(declared, KeyedState):
             raise self._mismatch(declared, "its partitions saved it whole, not by key")
         self.restored(declared, data, None)
 
@@ -203,7 +207,7 @@ def check_left(operators: Mapping[str, Operator], last: StatesOfPlan, left: Part
 
 
 def _has_changed(was: str, declared: State[Any]) -> bool:
-    return was != state_type(declared) or isinstance(declared, MapState)  # a map, once saved whole, does not become one by key
+    return was != state_type(declared) or isinstance(declared, KeyedState)  # a map, once saved whole, does not become one by key
 
 
 def _dropped(last: StatesOfPlan, gone: list[str]) -> list[str]:

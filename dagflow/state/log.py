@@ -1,52 +1,49 @@
-"""The log of the changes in maps: each window writes one segment with its changes, and old segments are swept away.
+"""The rows that operators keep, as a log of segments: each window adds its changes, and merges a part of those before.
 
-A map consists of the entries in its segments; newer ones take precedence. Two mechanisms bound the number and size of segments:
+A table consists of the rows in the layers of its log; newer ones take precedence. Layers are merged in three ways, by the tasks
+that write them, and never all at once:
 
-- *Levels.* A tail of small segments is merged like the digits of a number: if the last `fan_out - 1` segments have the same
-  level, the next one also holds their keys, with current values, and replaces them one level higher. Once the tail weighs
-  `1/share` of all maps (and `least_top`, or as much as the maps), the next segment replaces all of it: a *top*.
-- *Sweeps.* When the log weighs twice the maps, or has more than `most` segments, a sweep begins: from then on, every top also
-  holds `sweep` times its own weight of the keys that existed when the sweep began. When all of them are written, older segments
-  do not count any more, and old values and removed keys are gone with them. After a restart, the keys that are still to be swept
-  are those that are not in any segment since the beginning of the sweep.
+- *Levels.* Small layers are merged like the digits of a number: if the last `fan_out - 1` layers have the same level, the next
+  one also holds their rows, and replaces them one level higher.
+- *Tops.* Once these small layers weigh `1/share` of what is alive (and `least_top`, or as much as is alive), the next layer
+  replaces all of them.
+- *Sweeps.* When the log weighs twice what the last sweep has left, or has more than `most` layers, a sweep begins. From then on,
+  every top also merges `sweep` times its own weight of the whole log, in the order of the codes: the rows in the next range of
+  codes move to a layer at the bottom, and the ranges of all other layers begin behind it. That changes references, not bytes.
+  When all codes are swept, old values and removed keys are gone.
 
-Let n be the weight of all maps. An entry is written once when it changes, once for each level of the tail (the logarithm of its
-windows to the base `fan_out`, at most 2 in practice), once in a top, and on average about once in sweeps: 4 to 5 times. The log
-weighs at most 3.5 n (2 n when a sweep begins, n for the swept keys, n/2 for the changes meanwhile; several times that for maps
-below 64 KiB) and has some hundreds of segments. No window writes more than three times its own changes plus 3 n / `share`. A
-restart reads the log once. No work is done for all keys at once, except for the list of keys that a sweep begins with.
+A row is written once when it changes, once for each level (at most 2 in practice), once in a top, and on average about once in
+sweeps: 4 to 5 times. The log weighs at most 3.5 times what is alive, and has some hundreds of layers. A window writes at most
+three times its own changes, and `3/share` of what is alive.
+
+The newest segment is the beginning: a reference to it is all that a plan or decision keeps. Its index has a *manifest*, the
+layers that count, or it names the segment before it, to which it adds its own layers. A partition that takes over the rows of
+others begins with their manifests: it refers to their segments, and to the groups of keys in them that are its own. Where these
+are few rows (`least_top`), its first window copies them.
 """
 
 from __future__ import annotations
 
+import base64
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import attrs
 
-from dagflow.model.operator.map_state import ABSENT, Changes, TrackedDict
-from dagflow.model.types.plain_data import encode
-from dagflow.state.segment import (
-    MapEntries,
-    MapHead,
-    MapId,
-    SegmentHead,
-    SegmentRef,
-    keys_of,
-    read,
-    segments,
-    weight_of,
-    window_of,
-    write,
-)
-from dagflow.state.values import encode_keys
+from dagflow.model.types.keyed_rows import END, KeyedRows, groups_of, merged
+from dagflow.model.types.keys import GROUPS, KeyAssignment
+from dagflow.state.segment import Layer as NewLayer
+from dagflow.state.segment import MapId, OpenSegment, SegmentRef, TableId, segments, weight_of, window_of, write
 from dagflow.storage import Store
 
-TOP = 9
+if TYPE_CHECKING:
+    import numpy as np
+
+TOP, BOTTOM = 9, 10
 T = TypeVar("T")
-Keys = dict[MapId, dict[Any, None]]
 
 
 class Retry(Protocol):
@@ -57,24 +54,29 @@ class Retry(Protocol):
         ...
 
 
-def _once(window: int, doing: str, action: Callable[[], T]) -> T:
+def once(window: int, doing: str, action: Callable[[], T]) -> T:
+    """Return the result of an action."""
     return action()
 
 
 @attrs.frozen
 class Policy:
-    """The parameters of the log; see the module. `least_top`, `slack` and `tiny` are numbers of bytes."""
+    """The parameters of a log; see the module. `least_top`, `slack`, `tiny` and `kept` are numbers of bytes.
+
+    `kept`: of rows that stay in memory from window to window, so that they need not be read.
+    """
 
     fan_out: int = 64
-    share: int = 256
+    share: int = 128
     least_top: int = 64 << 10
     slack: int = 256 << 10
     tiny: int = 2 << 10
     most: int = 1000
     sweep: int = 2
+    kept: int = 64 << 20
 
     def top(self, live: int) -> int:
-        """Return the weight of the tail from which on a top is written; for a small map, the weight of the map itself."""
+        """Return the weight of small layers from which on a top is written; for few rows, the weight of all."""
         return max(live // self.share, min(self.least_top, max(live, self.tiny)))
 
     def heavy(self, live: int) -> int:
@@ -82,129 +84,395 @@ class Policy:
         return 2 * live + min(self.slack, 4 * max(live, self.tiny))
 
 
-@attrs.define
-class _Segment:
-    ref: SegmentRef
-    window: int
+@attrs.define(eq=False)
+class Layer:
+    """A layer that counts, as far as it does.
+
+    Attributes:
+        segment, number: the segment, and the place of the layer in it.
+        start, stop: the range of codes that count.
+        groups: the groups that count, as a mask; None: all. Only layers that were taken over have one.
+        rows: the rows by table, while they are in memory.
+    """
+
+    segment: SegmentRef
+    number: int
     level: int
+    start: int
+    stop: int
     weight: int
-    keys: Keys  # empty for tops
+    groups: np.ndarray[Any, Any] | None = None
+    rows: Mapping[TableId, KeyedRows] | None = None
+
+    def trim(self, start: int) -> bool:
+        """Let codes before `start` not count any more. Return whether any are left."""
+        if start > self.start:
+            self.weight = self.weight * max(0, self.stop - start) // (self.stop - self.start)
+            self.start = start
+        return self.start < self.stop
 
 
-@attrs.define
-class _Map:
-    since: int
-    weight: int = 0
-
-
-class MapLog:
-    """The maps of a run, saved window by window in a store, which no other writer uses at the same time.
+class StateLog:
+    """The tables of a driver, or of an operator in one partition, saved window by window.
 
     Args:
         retry: calls the actions that read or write, with the window and a phrase for messages; it may repeat them.
 
     Attributes:
         store: where the segments are.
-        changed: the maps that had changes in the last call of `save`.
-
-    >>> from dagflow.storage import MemoryStore
-    >>> store, seen = MemoryStore(), TrackedDict()
-    >>> log = MapLog(store)
-    >>> seen["a"] = 1
-    >>> ref = log.save(0, {("files", "seen"): seen})
-    >>> ref.name.partition("-")[0]
-    'state/0000000000'
-    >>> log.save(1, {("files", "seen"): seen}) == ref  # nothing has changed
-    True
-    >>> MapLog(store).restore(ref, 1, [("files", "seen")])
-    {('files', 'seen'): {'a': 1}}
+        newest: the newest segment; None while there is none.
+        columns: the columns of the tables, as names and types.
     """
 
-    def __init__(self, store: Store, policy: Policy | None = None, retry: Retry = _once) -> None:
+    def __init__(self, store: Store, policy: Policy | None = None, retry: Retry = once) -> None:
         self.store = store
-        self.changed: set[MapId] = set()
+        self.newest: SegmentRef | None = None
+        self.columns: dict[TableId, list[list[str]]] = {}
         self._policy = policy or Policy()
         self._retry = retry
-        self._newest: SegmentRef | None = None
-        self._chain: list[_Segment] = []  # the segments that count, the oldest one first
-        self._maps: dict[MapId, _Map] = {}
-        self._has_forgotten = False  # the newest segment still has a map that was dropped
-        self._first = 0
-        self._sweeping: int | None = None
-        self._unswept: list[tuple[MapId, list[Any]]] = []
+        self._window = -1
+        self._layers: list[Layer] = []  # those that count, the older ones first
+        self._links: list[SegmentRef] = []  # the segments from the last manifest on
+        self._since: dict[TableId, int] = {}  # the window at which a table began
+        self._groups: np.ndarray[Any, Any] | None = None  # those of the partition
+        self._must_write = False
+        self._cursor: int | None = None  # of the sweep: lower codes are swept
+        self._open: dict[str, OpenSegment] = {}
         self._dead: list[tuple[int, str]] = []  # a heap of (the window from which on a segment does not count, its name)
         self._dead_from: dict[str, int] = {}  # the same by name; a segment that is not in it counts again
 
     @property
     def weight(self) -> int:
-        """About the number of bytes of the segments that count."""
-        return sum(segment.weight for segment in self._chain)
+        """About the number of bytes of the layers that count."""
+        return sum(layer.weight for layer in self._layers)
 
     @property
-    def segments(self) -> list[SegmentRef]:
-        """The segments that count, the oldest one first."""
-        return [segment.ref for segment in self._chain]
+    def layers(self) -> int:
+        """The number of layers that count."""
+        return len(self._layers)
 
     @property
-    def count(self) -> int:
-        """The number of segments that count."""
-        return len(self._chain)
+    def needed(self) -> dict[str, SegmentRef]:
+        """The segments that the newest one needs, itself included, by name."""
+        return {ref.name: ref for ref in (*(layer.segment for layer in self._layers), *self._links)}
 
-    def restore(self, newest: SegmentRef | None, window: int, ids: Iterable[MapId]) -> dict[MapId, dict[Any, Any]]:
-        """Return the maps after a window, by its newest segment: keys and encoded values, in no order.
+    @property
+    def own(self) -> set[str]:
+        """The names of the needed segments that no other partition needs."""
+        shared = {layer.segment.name for layer in self._layers if layer.groups is not None}
+        return {name for name in self.needed if name not in shared}
 
-        Maps that are not in `ids` are dropped: a later map of the same name begins empty. Called at most once, before anything is
-        saved. Raises SegmentMissing, SegmentDamaged.
+    @property
+    def shares(self) -> bool:
+        """True if other partitions may need some of its segments."""
+        return any(layer.groups is not None for layer in self._layers)
+
+    @property
+    def has_manifest(self) -> bool:
+        """True if the newest segment has the manifest."""
+        return len(self._links) == 1
+
+    # Beginning
+
+    def restore(self, newest: SegmentRef | None, window: int, ids: Collection[MapId] | None = None) -> None:
+        """Begin with the tables after a window. Called at most once.
+
+        Tables that are not in `ids` are dropped: a later one of the same name begins empty.
+        Raises SegmentMissing, SegmentDamaged.
         """
-        entries: dict[MapId, dict[Any, Any]] = {map_id: {} for map_id in ids}
-        removed_keys: dict[MapId, set[Any]] = {map_id: set() for map_id in entries}
-        swept_keys: dict[MapId, set[Any]] = {map_id: set() for map_id in entries}
-        since: dict[MapId, int] = {}
-        in_tail = True
-        self._newest = newest
-        for ref, head, parts in self._segments(newest, window):
-            if not self._chain:
-                self._maps = {
-                    (m.operator, m.state): _Map(m.since, m.weight) for m in head.maps if (m.operator, m.state) in entries
-                }
-                since = {map_id: info.since for map_id, info in self._maps.items()}
-                self._has_forgotten = len(since) < len(head.maps)
-                self._first, self._sweeping = head.first, head.sweeping
-            in_tail = in_tail and head.level < TOP
-            keys = keys_of(parts, since, head.window) if in_tail else {}
-            self._chain.append(_Segment(ref, head.window, head.level, head.weight, keys))
-            is_swept = self._sweeping is not None and head.window >= self._sweeping
-            for part in parts:
-                if part.id not in since or head.window < since[part.id]:
-                    continue
-                into, removed = entries[part.id], removed_keys[part.id]
-                pairs = zip(part.keys, part.values, strict=True)
-                into.update({k: v for k, v in pairs if k not in into and k not in removed} if into or removed else pairs)
-                removed.update(key for key in part.removed if key not in into)
-                if is_swept:
-                    swept_keys[part.id].update(part.keys)
-        self._chain.reverse()
-        if self._sweeping is not None:
-            self._unswept = [(map_id, [key for key in entries[map_id] if key not in swept_keys[map_id]]) for map_id in self._maps]
-        counting = {segment.ref.name for segment in self._chain}
-        for name in self._retry(window, "listing segments of MapState", partial(segments, self.store)):
-            if name not in counting:  # its window has no plan yet: the segment stays until it has one
+        self._window = window
+        if newest is not None:
+            self._begin(newest, ids)
+
+    def take_over(self, chains: Iterable[SegmentRef], window: int, ids: Collection[MapId], groups: np.ndarray[Any, Any]) -> None:
+        """Begin with the rows of some groups (a mask) that other logs have; these have no group in common."""
+        import numpy as np
+
+        self._window, self._groups = window, groups
+        for newest in chains:
+            other = StateLog(self.store, self._policy, self._retry)
+            other.restore(newest, window, ids)
+            self._open |= other._open
+            for layer in other._layers:
+                masks = [mask for mask in (layer.groups, other._groups) if mask is not None]
+                mine = np.logical_and.reduce([groups, *masks])
+                layer.groups, layer.level = mine, max(layer.level, TOP)
+                layer.weight = int(layer.weight * mine.mean())
+                if mine.any():
+                    self._add_part(layer)
+            for table, since in other._since.items():
+                self._since[table] = min(since, self._since.get(table, since))
+            self.columns |= other.columns
+            self._must_write = True
+
+    def _add_part(self, part: Layer) -> None:
+        """Add a layer with some groups; other logs may have had other groups of the same."""
+        for layer in self._layers:
+            if (layer.segment, layer.number, layer.start, layer.stop) == (part.segment, part.number, part.start, part.stop):
+                assert layer.groups is not None
+                layer.groups = layer.groups | part.groups
+                layer.weight += part.weight
+                return
+        self._layers.append(part)
+
+    def _begin(self, newest: SegmentRef, ids: Collection[MapId] | None) -> None:
+        self.newest = newest
+        links, ref = [newest], newest
+        while (head := self._opened(ref).index.head)["manifest"] is None:
+            ref = SegmentRef(*head["previous"])
+            links.append(ref)
+        self._links = links[::-1]
+        tables = self._opened(newest).index.head["tables"]
+        for operator, state, kind, since, columns in tables:
+            if ids is None or (operator, state) in ids:
+                self._since[operator, state, kind] = since
+                self.columns[operator, state, kind] = columns
+        self._must_write = len(self._since) < len(tables)
+        manifest = head["manifest"]
+        self._cursor = manifest["cursor"]
+        masks = [mask_of(text) for text in manifest["masks"]]
+        self._groups = None if manifest["groups"] is None else mask_of(manifest["groups"])
+        named = [SegmentRef(*each) for each in manifest["segments"]]
+        for segment, number, level, start, stop, weight, mask in manifest["layers"]:
+            groups = None if mask is None else masks[mask]
+            self._layers.append(Layer(named[segment], number, level, start, stop, weight, groups))
+        for each in self._links:
+            self._layers += self._own_layers(each)
+
+    def _own_layers(self, ref: SegmentRef) -> list[Layer]:
+        found = self._opened(ref).index.layers
+        return [Layer(ref, n, each.level, each.start, each.stop, each.weight) for n, each in enumerate(found)]
+
+    def _opened(self, ref: SegmentRef) -> OpenSegment:
+        if (known := self._open.get(ref.name)) is None:
+            retry: Any = partial(self._retry, self._window, "reading its state")
+            known = self._open[ref.name] = OpenSegment(self.store, ref, self._window, retry)
+        return known
+
+    # Reading
+
+    def find(self, table: TableId, codes: np.ndarray[Any, Any], keys: Any) -> list[tuple[np.ndarray[Any, Any], KeyedRows, Any]]:
+        """Return the rows of keys: the places of keys, rows, and the numbers of their rows. `codes`: of the keys, sorted.
+
+        Only the blocks that may have them are read. Raises SegmentMissing, SegmentDamaged.
+        """
+        import numpy as np
+
+        found = []
+        waiting, is_open = np.arange(len(codes)), np.ones(len(codes), dtype=bool)
+        for layer in reversed(self._layers) if table in self._since else ():
+            if not len(waiting):
+                break
+            asked = self._covered(layer, codes, waiting)
+            if not len(asked) or layer.segment.window < self._since[table]:
+                continue
+            rows = layer.rows.get(table) if layer.rows is not None else self._near(layer, table, codes[asked])
+            if rows is None:
+                continue
+            at = rows.find(codes[asked], keys, asked)
+            is_hit = at >= 0
+            if is_hit.any():
+                hits, at = asked[is_hit], at[is_hit]
+                is_open[hits] = False
+                waiting = np.flatnonzero(is_open)
+                there = ~rows.removed[at]
+                found.append((hits[there], rows, at[there]))
+        return found
+
+    def rows(self, table: TableId, start: int = 0, stop: int = END) -> KeyedRows | None:
+        """Return all rows of a table with codes in `[start, stop)`, in their order; None where there are none."""
+        found = [rows for layer in self._layers for rows in self._within(layer, table, start, stop)]
+        return merged(found).without_removed() if found else None
+
+    def tables(self, map_id: MapId) -> list[TableId]:
+        """Return the tables of a state, one for each type of keys that it has."""
+        return [table for table in self._since if table[:2] == map_id]
+
+    def read_all(self) -> None:
+        """Read all segments at once, since all rows are needed, and check them."""
+        for ref in self.needed.values():
+            self._opened(ref).check()
+
+    def forget_content(self) -> None:
+        """Free the bytes of `read_all`."""
+        self._open = {ref.name: known.closed() for ref in self.needed.values() if (known := self._open.get(ref.name))}
+
+    def _covered(self, layer: Layer, codes: np.ndarray[Any, Any], waiting: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return those of the waiting places whose codes count in a layer."""
+        import numpy as np
+
+        if layer.start or layer.stop < END:
+            some = codes[waiting]
+            first = np.searchsorted(some, np.uint64(layer.start))
+            last = len(some) if layer.stop >= END else np.searchsorted(some, np.uint64(layer.stop))
+            waiting = waiting[first:last]
+        return waiting if layer.groups is None else waiting[layer.groups[groups_of(codes[waiting])]]
+
+    def _near(self, layer: Layer, table: TableId, codes: np.ndarray[Any, Any]) -> KeyedRows | None:
+        return self._opened(layer.segment).rows_near(layer.number, table, codes)
+
+    def _within(self, layer: Layer, table: TableId, start: int, stop: int) -> Iterator[KeyedRows]:
+        """Yield the rows of a layer that count, in a range of codes."""
+        start, stop = max(start, layer.start), min(stop, layer.stop)
+        if start >= stop or table not in self._since or layer.segment.window < self._since[table]:
+            return
+        if layer.rows is not None:
+            found: Iterable[KeyedRows] = [layer.rows[table].between(start, stop)] if table in layer.rows else []
+        else:
+            found = self._opened(layer.segment).rows(layer.number, table, start, stop)
+        for rows in found:
+            some = rows if layer.groups is None else rows.where(layer.groups[groups_of(rows.codes)])
+            if len(some):
+                yield some
+
+    # Saving
+
+    def save(self, window: int, changes: Mapping[TableId, KeyedRows]) -> SegmentRef | None:
+        """Save changes durably, before the plan or decision of a window. Return the newest segment; None if there is none yet.
+
+        Windows come in order; one may come again if its plan was not published. Raises StorageError.
+        """
+        self._window = window
+        changes = {table: rows for table, rows in changes.items() if len(rows)}
+        if not changes and not self._must_write:
+            return self.newest
+        for table, rows in changes.items():
+            self._since.setdefault(table, window)
+            self.columns.setdefault(table, rows.columns)
+        before, weight = self.needed, weight_of(changes)
+        is_small = self._must_write and self.shares and self.weight <= self._policy.least_top  # rows rather than references
+        count, level = (0, BOTTOM) if is_small else self._replaced(weight)
+        stay = self._layers[:count]
+        content = self._merged(self._layers[count:], changes, keep_removed=bool(stay))
+        new: list[NewLayer] = [(level, 0, END, content)]
+        if level == TOP:
+            new, stay = self._swept(stay, content)
+        is_whole = level > 0 or not self._links or self._must_write
+        head = {
+            "window": window,
+            "tables": [[*table, since, self.columns[table]] for table, since in self._since.items()],
+            "manifest": self._manifest(stay) if is_whole else None,
+            "previous": None if is_whole or self.newest is None else list(attrs.astuple(self.newest)),
+        }
+        new = [each for each in new if any(map(len, each[3].values()))]
+        self.newest = self._retry(window, "saving its state", partial(write, self.store, window, head, new))
+        self._links = [self.newest] if is_whole else [*self._links, self.newest]
+        added = [
+            Layer(self.newest, number, level, start, stop, weight_of(rows), rows=rows)
+            for number, (level, start, stop, rows) in enumerate(new)
+        ]
+        self._layers = [*stay, *added]
+        self._must_write = False
+        self._dead_from.pop(self.newest.name, None)  # a launch that died before its plan wrote the same segment
+        needed = self.needed
+        for name in before:
+            if name not in needed:
+                self._bury(name, window)
+                self._open.pop(name, None)
+        self._bound()
+        return self.newest
+
+    def _replaced(self, weight: int) -> tuple[int, int]:
+        """Return the number of layers that stay when the next one replaces the others, and the level of the next one."""
+        start = len(self._layers)
+        tail = 0
+        while start and self._layers[start - 1].level < TOP:
+            start -= 1
+            tail += self._layers[start].weight
+        if tail + weight >= self._policy.top(self._live()):
+            return start, TOP
+        stop, level = len(self._layers), 0
+        while True:
+            run = stop
+            while run > start and self._layers[run - 1].level == level:
+                run -= 1
+            if stop - run < self._policy.fan_out - 1:
+                return stop, level
+            stop, level = run, min(level + 1, TOP - 1)
+
+    def _live(self) -> int:
+        """Return about the number of bytes that are alive: what the last sweep has left."""
+        return sum(layer.weight for layer in self._layers if layer.level == BOTTOM) or self.weight
+
+    def _merged(
+        self,
+        layers: Sequence[Layer],
+        changes: Mapping[TableId, KeyedRows],
+        *,
+        keep_removed: bool,
+        start: int = 0,
+        stop: int = END,
+    ) -> dict[TableId, KeyedRows]:
+        """Return the rows of layers and changes together, in a range of codes."""
+        found: dict[TableId, list[KeyedRows]] = {}
+        for layer in layers:
+            for table in self._since:
+                found.setdefault(table, []).extend(self._within(layer, table, start, stop))
+        for table, rows in changes.items():
+            found.setdefault(table, []).append(rows.between(start, stop))
+        together = {table: merged(rows) for table, rows in found.items() if rows}
+        return together if keep_removed else {table: rows.without_removed() for table, rows in together.items()}
+
+    def _swept(self, stay: list[Layer], top: dict[TableId, KeyedRows]) -> tuple[list[NewLayer], list[Layer]]:
+        """Sweep a range of codes, if it is time. Return the layers to write, and the others that still count."""
+        weight, before = weight_of(top), sum(layer.weight for layer in stay)
+        if self._cursor is None and (before + weight > self._policy.heavy(self._live_of(stay)) or len(stay) >= self._policy.most):
+            self._cursor = 0
+        if self._cursor is None:
+            return [(TOP, 0, END, top)], stay
+        cursor = self._cursor
+        left = sum(
+            layer.weight * (layer.stop - max(layer.start, cursor)) // (layer.stop - layer.start)
+            for layer in stay
+            if layer.stop > cursor
+        )
+        budget = self._policy.sweep * weight
+        stop = END if left <= budget else cursor + (END - cursor) * budget // left
+        bottom = self._merged([layer for layer in stay if layer.stop > cursor], top, keep_removed=False, start=cursor, stop=stop)
+        new: list[NewLayer] = [(BOTTOM, cursor, stop, bottom)]
+        for start, end in ((0, cursor), (stop, END)):
+            if start < end:
+                new.append((TOP, start, end, {table: rows.between(start, end) for table, rows in top.items()}))
+        stay = [layer for layer in stay if layer.stop <= cursor or layer.trim(stop)]
+        self._cursor = None if stop == END else stop
+        return new, stay
+
+    def _live_of(self, layers: Sequence[Layer]) -> int:
+        return sum(layer.weight for layer in layers if layer.level == BOTTOM)
+
+    def _manifest(self, layers: Sequence[Layer]) -> dict[str, Any]:
+        """Return the layers that count, but for those of the segment itself, as plain data."""
+        places: dict[SegmentRef, int] = {}
+        masks: dict[str, int] = {}
+        listed = []
+        for each in layers:
+            mask = None if each.groups is None else masks.setdefault(text_of(each.groups), len(masks))
+            place = places.setdefault(each.segment, len(places))
+            listed.append([place, each.number, each.level, each.start, each.stop, each.weight, mask])
+        return {
+            "segments": [list(attrs.astuple(ref)) for ref in places],
+            "layers": listed,
+            "masks": list(masks),
+            "groups": None if self._groups is None else text_of(self._groups),
+            "cursor": self._cursor,
+        }
+
+    def _bound(self) -> None:
+        """Keep the rows of the newest layers in memory only, as far as `kept` allows."""
+        size = 0
+        for layer in reversed(self._layers):
+            size += layer.weight if layer.rows is not None else 0
+            if size > self._policy.kept:
+                layer.rows = None
+
+    # Sweeping away
+
+    def bury_unknown(self, window: int) -> None:
+        """Note the segments in the store that do not count: their windows have no plan. They stay until these have one."""
+        needed = self.needed
+        for name in self._retry(window, "listing segments of its state", partial(segments, self.store)):
+            if name not in needed:
                 self._bury(name, max(window, window_of(name)))
-        return entries
-
-    def save(self, window: int, maps: Mapping[MapId, TrackedDict[Any, Any]]) -> SegmentRef | None:
-        """Save all changes durably, before the plan of a window. Return the segment for the plan; None if there is none yet.
-
-        Windows come in order; one may come again if its plan was not published. Raises StateNotPlain, StorageError.
-        """
-        changes = {map_id: current.changes() for map_id, current in maps.items()}
-        changes = {map_id: each for map_id, each in changes.items() if each.assigned or each.removed}
-        self.changed = set(changes)
-        if changes or self._has_forgotten:
-            self._write(window, maps, changes)
-        for current in maps.values():
-            current.saved()
-        return self._newest
 
     def sweep(self, needed_from: int) -> int:
         """Remove the segments that no window from `needed_from` on needs, and return their number."""
@@ -213,7 +481,7 @@ class MapLog:
             since, name = heapq.heappop(self._dead)
             if self._dead_from.get(name) == since:
                 del self._dead_from[name]
-                self._retry(needed_from, "removing old segments of MapState", partial(self.store.discard, name))
+                self._retry(needed_from, "removing old segments of its state", partial(self.store.discard, name))
                 count += 1
         return count
 
@@ -221,122 +489,32 @@ class MapLog:
         self._dead_from[name] = since
         heapq.heappush(self._dead, (since, name))
 
-    def _segments(self, newest: SegmentRef | None, window: int) -> Iterator[tuple[SegmentRef, SegmentHead, list[MapEntries]]]:
-        """Yield the segments that count, the newest one first. Raises SegmentMissing, SegmentDamaged."""
-        ref, first = newest, 0
-        while ref is not None and window_of(ref.name) >= first:
-            head, parts = self._retry(window, "reading its MapState", partial(read, self.store, ref, window))
-            first = max(first, head.first)
-            yield ref, head, parts
-            ref = head.previous
 
-    def _write(
-        self, window: int, maps: Mapping[MapId, TrackedDict[Any, Any]], changes: Mapping[MapId, Changes[Any, Any]]
-    ) -> None:
-        change_weight = 0
-        keys: Keys = {}
-        for map_id, change in changes.items():
-            info = self._maps.setdefault(map_id, _Map(window))
-            growth, written = _weights(change, _where(map_id))
-            info.weight = max(0, info.weight + growth)
-            change_weight += written
-            keys[map_id] = dict.fromkeys([*change.assigned, *change.removed])
-        stop, level = self._replaced(change_weight)
-        for segment in self._chain[stop:]:
-            for map_id, segment_keys in segment.keys.items():
-                keys.setdefault(map_id, {}).update(segment_keys)
-        if level == TOP:
-            self._add_swept_keys(window, maps, keys, change_weight + sum(segment.weight for segment in self._chain[stop:]))
-        is_done = self._sweeping is not None and not self._unswept
-        if is_done and self._sweeping is not None:
-            self._first, self._sweeping = self._sweeping, None
-        remaining = [segment for segment in self._chain[:stop] if segment.window >= self._first]
-        parts, weight = _parts(maps, keys, keep_removed=bool(remaining))
-        head = SegmentHead(
-            window=window,
-            level=level,
-            weight=weight,
-            log=weight + sum(segment.weight for segment in remaining),
-            maps=[MapHead(*map_id, info.since, info.weight) for map_id, info in self._maps.items()],
-            first=self._first,
-            sweeping=self._sweeping,
-            previous=remaining[-1].ref if remaining else None,
-        )
-        self._newest = self._retry(window, "saving its MapState", partial(write, self.store, head, parts))
-        self._has_forgotten = False
-        self._dead_from.pop(self._newest.name, None)  # a launch that died before its plan wrote the same segment
-        stay = {segment.ref.name for segment in remaining} | {self._newest.name}
-        for segment in self._chain:
-            if segment.ref.name not in stay:
-                self._bury(segment.ref.name, window)
-        self._chain = [*remaining, _Segment(self._newest, window, level, weight, {} if level == TOP else keys)]
+def groups_of_partition(keys: KeyAssignment, partition: int) -> np.ndarray[Any, Any]:
+    """Return the mask of the groups of a partition."""
+    import numpy as np
 
-    def _replaced(self, change_weight: int) -> tuple[int, int]:
-        """Return the number of segments that stay when the next one replaces the others, and the level of the next one."""
-        start = len(self._chain)
-        tail = 0
-        while start and self._chain[start - 1].level != TOP:
-            start -= 1
-            tail += self._chain[start].weight
-        live = sum(info.weight for info in self._maps.values())
-        if tail + change_weight >= self._policy.top(live):
-            return start, TOP
-        stop, level = len(self._chain), 0
-        while True:
-            run = stop
-            while run > start and self._chain[run - 1].level == level:
-                run -= 1
-            if stop - run < self._policy.fan_out - 1:
-                return stop, level
-            stop, level = run, min(level + 1, TOP - 1)
-
-    def _add_swept_keys(self, window: int, maps: Mapping[MapId, TrackedDict[Any, Any]], keys: Keys, weight: int) -> None:
-        """Add the keys that a top sweeps to its own keys. Begin a sweep if it is time."""
-        live = sum(entries.weight for entries in self._maps.values())
-        if self._sweeping is None and (self.weight + weight > self._policy.heavy(live) or len(self._chain) >= self._policy.most):
-            self._sweeping = window
-            self._unswept = [(map_id, list(maps[map_id])) for map_id in self._maps if map_id in maps]
-        budget = self._policy.sweep * weight
-        while self._unswept and budget > 0:
-            map_id, waiting = self._unswept[-1]
-            entries, swept_keys = maps[map_id], keys.setdefault(map_id, {})
-            while waiting and budget > 0:
-                key = waiting.pop()
-                if key in entries and key not in swept_keys:
-                    swept_keys[key] = None
-                    budget -= weight_of(key) + weight_of(encode(entries[key], _where(map_id)))
-            if not waiting:
-                self._unswept.pop()
+    mask: np.ndarray[Any, Any] = keys.of_groups(np.arange(GROUPS)) == partition
+    return mask
 
 
-def _weights(change: Changes[Any, Any], where: str) -> tuple[int, int]:
-    """Return the weight that a change adds to a map, and its weight in a segment. Raises StateNotPlain."""
-    encode_keys(change.assigned, where)
-    encode_keys(change.removed, where)
-    assigned = sum(weight_of(key) + weight_of(encode(value, where)) for key, value in change.assigned.items())
-    before = sum(weight_of(key) + weight_of(encode(value, where)) for key, value in change.before.items())
-    return assigned - before, assigned + sum(weight_of(key) for key in change.removed)
+def text_of(mask: np.ndarray[Any, Any]) -> str:
+    """Return a mask of groups as text, which `mask_of` inverts."""
+    import numpy as np
+
+    return base64.b64encode(zlib.compress(np.packbits(mask).tobytes(), 9)).decode()
 
 
-def _parts(maps: Mapping[MapId, TrackedDict[Any, Any]], keys: Keys, keep_removed: bool) -> tuple[list[MapEntries], int]:
-    """Return the parts of a segment with the current entries of keys, and their weight."""
-    parts, weight = [], 0
-    for map_id, map_keys in keys.items():
-        entries: TrackedDict[Any, Any] = maps.get(map_id, TrackedDict())
-        assigned: dict[Any, Any] = {}
-        removed = []
-        for key in map_keys:
-            value = entries.get(key, ABSENT)
-            if value is not ABSENT:
-                assigned[key] = value
-            elif keep_removed:
-                removed.append(key)
-        values = encode(list(assigned.values()), _where(map_id))
-        weight += sum(map(weight_of, assigned)) + sum(map(weight_of, values)) + sum(map(weight_of, removed))
-        if assigned or removed:
-            parts.append(MapEntries(map_id, list(assigned), values, removed))
-    return parts, weight
+def mask_of(text: str) -> np.ndarray[Any, Any]:
+    """Return the mask of groups that a text stands for."""
+    import numpy as np
+
+    packed = zlib.decompressobj().decompress(base64.b64decode(text), GROUPS // 8)
+    return np.unpackbits(np.frombuffer(packed, dtype=np.uint8), count=GROUPS).astype(bool)
 
 
-def _where(map_id: MapId) -> str:
-    return f"MapState {map_id[1]!r} of operator {map_id[0]!r}"
+def check_segments(store: Store, newest: SegmentRef, window: int) -> None:
+    """Read and check all segments that a window has left. Raises SegmentMissing, SegmentDamaged."""
+    log = StateLog(store)
+    log.restore(newest, window)
+    log.read_all()

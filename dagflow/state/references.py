@@ -27,6 +27,7 @@ class StateRef:
         segment: the newest segment of the operator's maps (`dagflow.state.log`).
         keys: the mark of the assignment under which the maps have their keys.
         replaced: the segments that this reference makes superfluous, once it counts.
+        unshared: it may have made segments superfluous that other partitions need or have needed.
     """
 
     hash: str
@@ -36,6 +37,7 @@ class StateRef:
     segment: SegmentRef | None = None
     replaced: list[str] = attrs.field(factory=list)
     keys: str = ""
+    unshared: bool = False
 
 
 PartitionStates = dict[str, list[StateRef]]
@@ -131,7 +133,7 @@ def _first_group(partition: int, partitions: int) -> int:
 def states_after(before: Mapping[str, Sequence[StateRef]], tasks: Iterable[Mapping[str, StateRef]]) -> PartitionStates:
     """Return the states after a window: those that its tasks left, in the order of partitions, else those from before."""
     left: PartitionStates = {}
-    unchanged = {name: [attrs.evolve(ref, replaced=[]) for ref in refs] for name, refs in before.items()}
+    unchanged = {name: [attrs.evolve(ref, replaced=[], unshared=False) for ref in refs] for name, refs in before.items()}
     for task in tasks:
         for name, ref in task.items():
             left.setdefault(name, []).append(ref)

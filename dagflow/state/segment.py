@@ -1,28 +1,52 @@
-"""A segment: the changes of a window in maps, as one sealed record of a store. Two lines of JSON, the head and the parts."""
+"""A segment: sorted rows of tables, in blocks of Arrow, and an index. Nothing in it ever changes.
+
+    blocks of rows and filters ‥ the index, a sealed record ‥ its length, in 10 digits and a line end
+
+A segment has layers, a layer has rows of some tables, and these are cut into blocks of about `BLOCK` bytes, each a record batch
+in the format of Arrow IPC. The index says of each block its first code, its place and its hash. The hash of the index is that of
+the segment, by which decisions and plans name it. So each block can be read and checked without the others. Behind many rows is
+a Bloom filter of their codes: a lookup that it answers reads no block.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from dagflow.model.types.keyed_rows import END, KeyedRows, schema_of, together
+from dagflow.model.types.keys import mixed_all
 from dagflow.model.types.plain_data import dumps, loads
 from dagflow.state.errors import SegmentDamaged, SegmentMissing
-from dagflow.storage import SealedRecord, Store, seal, seal_of, unseal
-from dagflow.storage.records.errors import RecordMisplaced, RecordRefused
+from dagflow.storage import SealedRecord, Store, hash_bytes, seal, seal_of, unseal
+from dagflow.storage.records.errors import RecordDamaged, RecordMisplaced, RecordRefused
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
 
 FOLDER = "state"
+BLOCK = 16 << 10
+"""The bytes of a block, about."""
 _NAMES = re.compile(rf"{FOLDER}/(\d{{10}})-[0-9a-f]{{16}}")
+_LENGTH = 11  # of the last line
+_BLOCKS = [("code", "<u8"), ("start", "<u8"), ("stop", "<u8"), ("rows", "<u4"), ("hash", "S64")]
+_INDEX = 64 << 10  # bytes that are read at the end of a segment, which mostly has the whole index in them
+_BLOOM_ROWS = 1024
+_GAP = 64 << 10  # bytes between two blocks that are read along rather than by a second request
 
 MapId = tuple[str, str]
-"""An operator's name, and that of its `MapState`."""
+"""An operator's name, and that of its `MapState` or `TableState`."""
+TableId = tuple[str, str, str]
+"""The same, and a type of keys."""
+Call = Callable[[Callable[[], Any]], Any]
 
 
 @attrs.frozen
 class SegmentRef:
-    """A reference to a segment: its name, the hash and the size of its bytes.
+    """A reference to a segment: its name, the hash of its index, and its size.
 
     Attributes:
         name: `state/WINDOW-HASH`. If the plan of a window was never published, the number is used again; other bytes then have
@@ -35,87 +59,327 @@ class SegmentRef:
     hash: str
     size: int
 
-
-@attrs.frozen
-class MapHead:
-    """The header of one map in a segment.
-
-    Attributes:
-        since: the window at which the map began. Older segments do not have it, or have another one of its name.
-        weight: about the number of bytes of its entries.
-    """
-
-    operator: str
-    state: str
-    since: int
-    weight: int
+    @property
+    def window(self) -> int:
+        """The window that wrote it."""
+        return window_of(self.name)
 
 
-@attrs.frozen(kw_only=True)
-class SegmentHead:
-    """The header of a segment: itself, and those before it.
+@attrs.frozen(eq=False)
+class TableIndex:
+    """The index of a table's rows in a layer. `blocks`: an array with a row for each block; `bloom`: the same for a filter."""
 
-    Attributes:
-        window: the window that wrote it.
-        level: how often its content was merged; see `dagflow.state.log`.
-        weight: about the number of bytes of its entries.
-        log: the weights of all segments that count, this one included.
-        maps: all maps, with their weights.
-        first: segments of windows before this one do not count.
-        sweeping: the window at which the current sweep began.
-        previous: the segment before it.
-    """
+    columns: list[list[str]]
+    key: str
+    blocks: np.ndarray[Any, Any]
+    bloom: np.ndarray[Any, Any]
 
-    window: int
+    def schema(self) -> pa.Schema:
+        """Return the columns."""
+        from dagflow.arrow_types import type_named
+
+        return schema_of(type_named(self.key), [(name, type_named(kind)) for name, kind in self.columns])
+
+
+@attrs.frozen(eq=False)
+class LayerIndex:
+    """A layer of a segment: rows with codes in `[start, stop)`, of about `weight` bytes. `level`: see `dagflow.state.log`."""
+
     level: int
+    start: int
+    stop: int
     weight: int
-    log: int
-    maps: list[MapHead]
-    first: int
-    sweeping: int | None
-    previous: SegmentRef | None
+    tables: dict[TableId, TableIndex]
 
 
-@attrs.frozen
-class MapEntries:
-    """The entries of one map in a segment: keys with their encoded values, and removed keys."""
+@attrs.frozen(eq=False, kw_only=True)
+class SegmentIndex:
+    """The index of a segment.
 
-    id: MapId
-    keys: list[Any]
-    values: list[Any]
-    removed: list[Any]
+    Attributes:
+        head: what the log says about itself, as plain data; see `dagflow.state.log`.
+        layers: the layers, the older ones first.
+    """
+
+    head: dict[str, Any]
+    layers: list[LayerIndex]
 
 
-def write(store: Store, head: SegmentHead, parts: list[MapEntries]) -> SegmentRef:
+Layer = tuple[int, int, int, Mapping[TableId, KeyedRows]]
+"""A layer to write: its level, the codes that it covers, and its rows."""
+
+
+def weight_of(tables: Mapping[TableId, KeyedRows]) -> int:
+    """Return about the number of bytes of rows in a segment."""
+    return sum(rows.batch.nbytes for rows in tables.values())
+
+
+def write(store: Store, window: int, head: dict[str, Any], layers: Sequence[Layer]) -> SegmentRef:
     """Publish a segment."""
-    body = [[*part.id, part.keys, part.values, part.removed] for part in parts]
-    record = f"{FOLDER}/{head.window:010d}"
-    data = seal(record, b"%s\n%s" % (dumps(attrs.asdict(head)), dumps(body)))
-    ref = SegmentRef(_name(record, seal_of(data)), seal_of(data), len(data))
+    import numpy as np
+
+    pieces: list[bytes] = []
+    size, described, tables = 0, [], []
+    for level, start, stop, content in layers:
+        named = []
+        for table, rows in content.items():
+            blocks = []
+            for first, block in _cut(rows):
+                data = block.serialize().to_pybytes()
+                blocks.append((first, size, size + len(data), block.num_rows, hash_bytes(data)[7:].encode()))
+                pieces.append(data)
+                size += len(data)
+            if has_bloom := len(rows) >= _BLOOM_ROWS:
+                data = bloom_of(rows.codes).tobytes()
+                blocks.append((0, size, size + len(data), 0, hash_bytes(data)[7:].encode()))
+                pieces.append(data)
+                size += len(data)
+            named.append([*table, str(rows.batch.schema.field(1).type), rows.columns, len(blocks) - has_bloom, int(has_bloom)])
+            tables.append(np.array(blocks, dtype=_BLOCKS))
+        described.append([level, start, stop, weight_of(content), named])
+    record = f"{FOLDER}/{window:010d}"
+    body = (dumps({**head, "own": described}), b"\n", *(each.tobytes() for each in tables))
+    index = seal(record, body)
+    data = b"".join((*pieces, index, b"%010d\n" % len(index)))
+    ref = SegmentRef(_name(record, seal_of(index)), seal_of(index), len(data))
     if not store.create(ref.name, data):
-        check(store, ref, head.window)  # an earlier attempt, or a launch that died before its plan, wrote the same
+        check(store, ref.name, window, ref)  # an earlier attempt, or a launch that died before its plan, wrote the same
     return ref
 
 
-def check(store: Store, ref: SegmentRef, needed_by: int) -> bytes:
-    """Read and check the content of a segment. Raises SegmentMissing, SegmentDamaged."""
-    data = store.read(ref.name)
-    path = f"{store.url}/{ref.name}"
+def _cut(rows: KeyedRows) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield blocks of rows and their first codes. Rows with the same code stay together."""
+    batch, codes, at = rows.batch, rows.codes, 0
+    step = max(1, BLOCK * len(rows) // max(1, batch.nbytes))
+    while at < len(rows):
+        stop = min(len(rows), at + step)
+        while stop < len(rows) and codes[stop] == codes[stop - 1]:
+            stop += 1
+        yield int(codes[at]), batch.slice(at, stop - at)
+        at = stop
+
+
+def check(store: Store, name: str, needed_by: int, ref: SegmentRef | None = None) -> None:
+    """Check all bytes of a segment. Raises SegmentMissing, SegmentDamaged."""
+    data = store.read(name)
     if data is None:
-        raise SegmentMissing(path=path, window=needed_by)
-    if len(data) != ref.size:
-        raise SegmentDamaged(path=path, window=needed_by, reason=f"it has {len(data)} bytes, and should have {ref.size}")
-    try:
-        record = unseal_segment(data, ref.name, store.url)
-    except RecordRefused as error:
-        raise SegmentDamaged(path=path, window=needed_by, reason=error.reason) from error
-    if record.hash != ref.hash:
-        raise SegmentDamaged(path=path, window=needed_by, reason="its bytes are not those that were written")
-    return record.body
+        raise SegmentMissing(path=f"{store.url}/{name}", window=needed_by)
+    whole = ref or SegmentRef(name, "", len(data))
+    OpenSegment(store, whole, needed_by, content=data).check()
 
 
-def unseal_segment(data: bytes, name: str, place: str) -> SealedRecord:
-    """Check the bytes of a segment, and return it as a record. Raises the errors of `unseal`."""
+class OpenSegment:
+    """A segment that is read block by block. All methods raise SegmentMissing and SegmentDamaged.
+
+    Args:
+        needed_by: the window that needs it, for messages.
+        call: calls the actions that read; it may repeat them.
+        content: all bytes, where they are known.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        ref: SegmentRef,
+        needed_by: int,
+        call: Call = lambda action: action(),
+        content: bytes | None = None,
+    ) -> None:
+        self.ref = ref
+        self._store, self._needed_by, self._call = store, needed_by, call
+        self._content = content
+        self._blooms: dict[int, np.ndarray[Any, Any]] = {}
+        self.index = self._read_index()
+
+    def read_all(self) -> OpenSegment:
+        """Read all bytes at once, since all are needed."""
+        if self._content is None:
+            self._content = self._parts([(0, self.ref.size)])[0]
+        return self
+
+    def rows(self, layer: int, table: TableId, start: int = 0, stop: int = END) -> Iterator[KeyedRows]:
+        """Yield the rows of a table with codes in `[start, stop)`, some blocks at a time."""
+        import numpy as np
+
+        of_table = self.index.layers[layer].tables.get(table)
+        if of_table is None:
+            return
+        blocks = of_table.blocks
+        first = max(0, int(np.searchsorted(blocks["code"], np.uint64(start), side="right")) - 1)
+        last = len(blocks) if stop >= END else int(np.searchsorted(blocks["code"], np.uint64(stop)))
+        for at in range(first, last, 64):
+            yield self._read(of_table, np.arange(at, min(last, at + 64))).between(start, stop)
+
+    def rows_near(self, layer: int, table: TableId, codes: np.ndarray[Any, Any]) -> KeyedRows | None:
+        """Return the rows of those blocks that may have some of these codes, which are sorted; None where no block has."""
+        import numpy as np
+
+        of_table = self.index.layers[layer].tables.get(table)
+        if of_table is None:
+            return None
+        if len(of_table.bloom):
+            codes = codes[may_have(self._bloom(of_table), codes)]
+        at = np.searchsorted(of_table.blocks["code"], codes, side="right") - 1
+        numbers = np.unique(at[at >= 0])
+        return self._read(of_table, numbers) if len(numbers) else None
+
+    def closed(self) -> OpenSegment:
+        """Free the bytes that were read, but for the index."""
+        self._content = None
+        return self
+
+    def check(self) -> None:
+        """Read and check all blocks."""
+        self.read_all()
+        stop = 0
+        for layer in self.index.layers:
+            for table in layer.tables.values():
+                for block in [*table.blocks.tolist(), *table.bloom.tolist()]:
+                    self._block(block, *self._parts([(stop, block[2])]))
+                    stop = block[2]
+        if stop != self._index_at:
+            raise self._damaged("it has bytes that its index does not name")
+
+    def _bloom(self, table: TableIndex) -> np.ndarray[Any, Any]:
+        """Return the filter of a table, which stays in memory."""
+        import numpy as np
+
+        (block,) = table.bloom.tolist()
+        if (known := self._blooms.get(block[1])) is None:
+            data = self._block(block, self._parts([(block[1], block[2])])[0])
+            known = self._blooms[block[1]] = np.frombuffer(data, np.uint8)
+        return known
+
+    def _read(self, table: TableIndex, numbers: np.ndarray[Any, Any]) -> KeyedRows:
+        """Read blocks by their numbers."""
+        import pyarrow as pa
+
+        schema, found = table.schema(), []
+        runs = _runs(table.blocks, numbers)
+        ranges = [(int(run[0]["start"]), int(run[-1]["stop"])) for run in runs]
+        for run, (start, _), data in zip(runs, ranges, self._parts(ranges), strict=True):
+            for block in run.tolist():
+                part = self._block(block, data[block[1] - start : block[2] - start])
+                try:
+                    found.append(KeyedRows(pa.ipc.read_record_batch(pa.py_buffer(part), schema)))
+                except (pa.ArrowInvalid, OSError) as error:
+                    raise self._damaged(f"a block of it is not readable: {error}") from error
+        return together(found)
+
+    def _block(self, block: Any, data: bytes) -> bytes:
+        if hash_bytes(data)[7:].encode() != block[4]:
+            raise self._damaged(f"its bytes from {block[1]} to {block[2]} are not those that were written")
+        return data
+
+    def _parts(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Return the bytes in ranges of the segment."""
+        if self._content is not None:
+            return [self._content[start:stop] for start, stop in ranges]
+        parts: list[bytes] | None = self._call(lambda: self._store.read_ranges(self.ref.name, ranges))
+        if parts is None:
+            raise SegmentMissing(path=f"{self._store.url}/{self.ref.name}", window=self._needed_by)
+        return parts
+
+    def _read_index(self) -> SegmentIndex:
+        import numpy as np
+
+        size = self.ref.size
+        (tail,) = self._parts([(max(0, size - _INDEX), size + 1)])
+        if (found := max(0, size - _INDEX) + len(tail)) != size:
+            longer = "more" if found > size else found
+            raise self._damaged(f"it has {longer} bytes, and should have {size}")
+        digits = tail[-_LENGTH:]
+        length = int(digits) if re.fullmatch(rb"\d{10}\n", digits) else 0
+        self._index_at = size - _LENGTH - length
+        if not 0 < length <= size - _LENGTH:
+            self._refuse(tail)
+        data = tail[-_LENGTH - length : -_LENGTH]
+        if len(data) < length:
+            (data,) = self._parts([(self._index_at, size - _LENGTH)])
+        sealed = self._unsealed(data)
+        try:
+            first, _, rest = sealed.body.partition(b"\n")
+            head = loads(first)
+            blocks = np.frombuffer(rest, dtype=_BLOCKS)
+            layers, at = [], 0
+            for level, start, stop, weight, tables in head.pop("own"):
+                content = {}
+                for operator, state, kind, key, columns, count, filters in tables:
+                    end = at + count
+                    content[operator, state, kind] = TableIndex(columns, key, blocks[at:end], blocks[end : end + filters])
+                    at = end + filters
+                layers.append(LayerIndex(level, start, stop, weight, content))
+            return SegmentIndex(head=head, layers=layers)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:  # it is sealed, but not by dagflow
+            raise self._damaged(f"it is not a segment: {error}") from error
+
+    def _refuse(self, data: bytes) -> None:
+        """Raise the error of a segment without an index."""
+        if len(data) == self.ref.size:
+            self._unsealed(data)  # raises PlanMismatch for what another version has written
+        raise self._damaged("it does not end with the length of an index: it was cut short")
+
+    def _unsealed(self, data: bytes) -> SealedRecord:
+        try:
+            sealed = unseal_index(data, self.ref.name, self._store.url)
+        except RecordRefused as error:
+            raise self._damaged(error.reason) from error
+        if self.ref.hash and sealed.hash != self.ref.hash:
+            raise self._damaged("its bytes are not those that were written")
+        return sealed
+
+    def _damaged(self, reason: str) -> SegmentDamaged:
+        return SegmentDamaged(path=f"{self._store.url}/{self.ref.name}", window=self._needed_by, reason=reason)
+
+
+def bloom_of(codes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return a Bloom filter of codes: 10 to 20 bits for each, of which a code sets 5. One in a hundred others passes, or fewer.
+
+    >>> import numpy as np
+    >>> codes = np.arange(1000, dtype=np.uint64) << np.uint64(40)
+    >>> bool(may_have(bloom_of(codes), codes).all()), int(may_have(bloom_of(codes), codes + np.uint64(1)).sum()) < 30
+    (True, True)
+    """
+    import numpy as np
+
+    bits = np.zeros(1 << (10 * len(codes)).bit_length(), dtype=bool)
+    for places in _places(codes, len(bits)):
+        bits[places] = True
+    return np.packbits(bits, bitorder="little")
+
+
+def may_have(bloom: np.ndarray[Any, Any], codes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return a mask of the codes that a filter lets through: all that it was made of, and few others."""
+    import numpy as np
+
+    passes = np.ones(len(codes), dtype=bool)
+    for places in _places(codes, 8 * len(bloom)):
+        passes &= bloom[places >> np.uint64(3)] >> (places & np.uint64(7)).astype(np.uint8) & 1 == 1
+    return passes
+
+
+def _places(codes: np.ndarray[Any, Any], size: int) -> Iterator[np.ndarray[Any, Any]]:
+    """Yield the places of codes in a filter of so many bits, a power of two: five for each."""
+    import numpy as np
+
+    mixed = mixed_all(codes)
+    step = mixed >> np.uint64(32) | np.uint64(1)
+    for _ in range(5):
+        yield mixed & np.uint64(size - 1)
+        mixed = mixed + step
+
+
+def _runs(blocks: np.ndarray[Any, Any], numbers: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
+    """Return blocks, those together that are read by one request."""
+    import numpy as np
+
+    chosen = blocks[numbers]
+    apart = chosen["start"][1:] - chosen["stop"][:-1] > _GAP
+    return np.split(chosen, np.flatnonzero(apart) + 1)
+
+
+def unseal_index(data: bytes, name: str, place: str) -> SealedRecord:
+    """Check the bytes of the index of a segment. Raises the errors of `unseal`."""
     record = name.partition("-")[0]
     sealed = unseal(data, record, place)
     if _name(record, sealed.hash) != name:
@@ -123,21 +387,19 @@ def unseal_segment(data: bytes, name: str, place: str) -> SealedRecord:
     return sealed
 
 
+def unseal_segment(store: Store, name: str) -> bool:
+    """Check all bytes of a segment, and return True; False where it is gone. Raises RecordDamaged."""
+    try:
+        check(store, name, window_of(name))
+    except SegmentMissing:
+        return False
+    except SegmentDamaged as error:
+        raise RecordDamaged(store.url, name, error.reason) from error
+    return True
+
+
 def _name(record: str, digest: str) -> str:
     return f"{record}-{digest.partition(':')[2][:16]}"
-
-
-def read(store: Store, ref: SegmentRef, needed_by: int) -> tuple[SegmentHead, list[MapEntries]]:
-    """Read a segment. Raises SegmentMissing, SegmentDamaged."""
-    first, _, rest = check(store, ref, needed_by).partition(b"\n")
-    try:
-        fields = loads(first)
-        previous = fields.pop("previous")
-        maps = [MapHead(**each) for each in fields.pop("maps")]
-        head = SegmentHead(**fields, maps=maps, previous=None if previous is None else SegmentRef(**previous))
-        return head, [MapEntries((part[0], part[1]), *part[2:]) for part in loads(rest)]
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:  # it is sealed, but not by dagflow
-        raise SegmentDamaged(path=f"{store.url}/{ref.name}", window=needed_by, reason=f"it is not a segment: {error}") from error
 
 
 def window_of(name: str) -> int:
@@ -159,15 +421,3 @@ def erase_segments(store: Store) -> None:
     """Remove all segments from a store."""
     for name in segments(store):
         store.discard(name)
-
-
-def weight_of(encoded: Any) -> int:
-    """Return about the number of bytes of a key or an encoded value in a segment; always the same for the same one."""
-    if type(encoded) is str:
-        return len(encoded) + 3
-    return 8 if encoded is None or isinstance(encoded, int | float) else len(dumps(encoded)) + 1
-
-
-def keys_of(parts: list[MapEntries], since: Mapping[MapId, int], window: int) -> dict[MapId, dict[Any, None]]:
-    """Return the keys in a segment of a window, by map."""
-    return {p.id: dict.fromkeys([*p.keys, *p.removed]) for p in parts if p.id in since and window >= since[p.id]}

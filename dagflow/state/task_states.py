@@ -3,9 +3,9 @@
 Plain `State` is saved whole: in the task's report, or in an object of its own if it is large. Where there are several values from
 the partitions before, `merge` makes one of them.
 
-A `MapState` belongs to a keyed operator, and a partition has the entries of its keys. They are a chain of segments
+A `MapState` or `TableState` belongs to a keyed operator, and a partition has the entries of its keys. They are a log of segments
 (`dagflow.state.log`), to which a window adds the entries that it has changed. Where the number of partitions or the assignment of
-keys has changed, a task reads the chains of all partitions that may have had any of its keys, and begins a chain of its own.
+keys has changed, a task begins a log of its own, which refers to the segments of all partitions that may have had its keys.
 
 Nothing that earlier decisions name is removed before the next decision: a window that runs again begins with the same states.
 """
@@ -19,14 +19,17 @@ from typing import Any
 import attrs
 
 from dagflow.model.operator.base import Operator
-from dagflow.model.operator.map_state import MapState, TrackedDict
+from dagflow.model.operator.map_state import KeyedState, MapState, TrackedDict
 from dagflow.model.operator.state import State, state_fields
-from dagflow.model.types.keys import KeyAssignment, group_of
+from dagflow.model.operator.table_state import KeyedTable, TableState
+from dagflow.model.types.keyed_rows import KeyedRows, groups_of
+from dagflow.model.types.keys import KeyAssignment
 from dagflow.model.types.plain_data import dumps, loads
 from dagflow.state.errors import ForeignStateKey, StateLost
-from dagflow.state.log import MapLog
-from dagflow.state.references import Chain, StartStates, StateRef, assignment_mark
-from dagflow.state.segment import MapId, erase_segments
+from dagflow.state.log import StateLog, groups_of_partition
+from dagflow.state.maps import Kept, MapLog, first_foreign, table_of
+from dagflow.state.references import StartStates, StateRef, assignment_mark
+from dagflow.state.segment import MapId, SegmentRef, TableId, erase_segments, segments, window_of
 from dagflow.state.values import checked, decode_map, decode_state, encode_state
 from dagflow.storage import Store, hash_bytes, join, open_store, read_sealed, seal
 from dagflow.storage.records.errors import RecordRefused
@@ -38,8 +41,15 @@ _FOLDER = "task-states"
 _NAMES = re.compile(rf"{_FOLDER}/(\d{{10}})\.[0-9a-f]{{64}}")
 EncodedStates = dict[str, Any]
 """The states of one operator by their names, as plain data."""
-_Maps = dict[MapId, TrackedDict[Any, Any]]
-_LogAndMaps = tuple[MapLog, _Maps]
+
+
+@attrs.define(eq=False)
+class KeptStates:
+    """The maps and tables of an operator in one partition, and their log. `is_ordered`: the keys of the maps are sorted."""
+
+    maps: MapLog
+    values: dict[MapId, Kept]
+    is_ordered: bool = True
 
 
 @attrs.define
@@ -50,13 +60,13 @@ class MapCache:
     """
 
     size: int = 4
-    _entries: dict[tuple[str, str], _LogAndMaps] = attrs.field(factory=dict, init=False)
+    _entries: dict[tuple[str, str], KeptStates] = attrs.field(factory=dict, init=False)
 
-    def take(self, folder: str, segment: str) -> _LogAndMaps | None:
+    def take(self, folder: str, segment: str) -> KeptStates | None:
         """Return maps and their log, which the caller may change: they are no longer in the cache."""
         return self._entries.pop((folder, segment), None)
 
-    def put(self, folder: str, segment: str, entry: _LogAndMaps) -> None:
+    def put(self, folder: str, segment: str, entry: KeptStates) -> None:
         """Keep maps and their log instead of the oldest ones."""
         self._entries[folder, segment] = entry
         while len(self._entries) > self.size:
@@ -83,9 +93,9 @@ def declared_states(operator: Operator) -> dict[str, State[Any]]:
     return {name: each for name, each in declared if isinstance(each, State) and operator.keeps_state(name)}
 
 
-def declared_maps(operator: Operator) -> dict[str, MapState[Any, Any]]:
-    """Return the `MapState` declarations that an operator uses, by name."""
-    return {name: each for name, each in declared_states(operator).items() if isinstance(each, MapState)}
+def declared_maps(operator: Operator) -> dict[str, KeyedState[Any]]:
+    """Return the `MapState` and `TableState` declarations that an operator uses, by name."""
+    return {name: each for name, each in declared_states(operator).items() if isinstance(each, KeyedState)}
 
 
 def encoded_states(operator: Operator, name: str, leaving_out: Collection[str] = ()) -> EncodedStates:
@@ -136,7 +146,7 @@ def publish_states(store: Store, window: int, states: EncodedStates, initial: Se
     data = dumps(states)
     digest = hash_bytes(data)
     if len(initial) == 1 and initial[0].hash == digest:
-        return attrs.evolve(initial[0], segment=None, replaced=[])
+        return attrs.evolve(initial[0], segment=None, replaced=[], unshared=False)
     if len(data) <= INLINE:
         return StateRef(digest, len(data), values=states)
     name = f"{_FOLDER}/{window:010d}.{digest.partition(':')[2]}"
@@ -198,7 +208,7 @@ class TaskStates:
         for name, maps in self._maps.items():
             ref = maps.save()
             if name in refs:
-                ref = attrs.evolve(refs[name], segment=ref.segment, replaced=ref.replaced, keys=ref.keys)
+                ref = attrs.evolve(refs[name], segment=ref.segment, replaced=ref.replaced, keys=ref.keys, unshared=ref.unshared)
             refs[name] = ref
         return refs
 
@@ -216,85 +226,91 @@ def _restore_plain(name: str, operator: Operator, parts: Sequence[EncodedStates]
 
 
 class _KeyedMaps:
-    """The maps of one keyed operator in one task."""
+    """The maps and tables of one keyed operator in one task."""
 
-    def __init__(self, task: TaskStates, name: str, declared: Mapping[str, MapState[Any, Any]]) -> None:
+    def __init__(self, task: TaskStates, name: str, declared: Mapping[str, KeyedState[Any]]) -> None:
         self._task = task
         self._name = name
-        self._declared = declared
+        self._declared = {(name, state): each for state, each in declared.items()}
+        self._record_keys = {
+            map_id: each.partition_by
+            for map_id, each in self._declared.items()
+            if isinstance(each, MapState) and each.partition_by is not None
+        }
         self._folder = keyed_folder(task.store.url)
-        self._replaced: list[str] = []
+        self._shares = False
 
     def restore(self, operator: Operator) -> None:
-        """Give the operator the entries of this partition's keys, in the order of the keys."""
-        self._log, maps = self._read()
-        self._maps = {key: _in_order(each) for key, each in maps.items()}
-        for (_, state), each in self._maps.items():
+        """Give the operator the entries of this partition's keys, maps in the order of the keys."""
+        self._kept = self._read()
+        for (_, state), each in self._kept.values.items():
             operator.__dict__[state] = each
 
     def save(self) -> StateRef:
         """Add a segment with the entries that have changed."""
-        for (_, state), each in self._maps.items():
-            changes = each.changes()
-            self._check(self._declared[state], [*changes.assigned, *changes.removed])
-            checked(changes.assigned, self._declared[state], self._name, state)
-        before = {each.name for each in self._log.segments}
-        newest = self._log.save(self._task.window, self._maps)
+        maps, values = self._kept.maps, self._kept.values
+        grows = False
+        for (_, state), each in values.items():
+            if isinstance(each, TrackedDict):
+                changes = each.changes()
+                checked(changes.assigned, self._declared[self._name, state], self._name, state)
+                grows = grows or len(changes.assigned) > len(changes.before)
+        before = maps.log.own
+        newest = maps.save(self._task.window, values, self._record_keys, self._check)
         if newest is None:  # named all the same: the place in the decision's list is the partition's number
-            return StateRef("", 0, values={}, replaced=self._replaced)
-        replaced = self._replaced + sorted(before - {each.name for each in self._log.segments})
-        self._task.cache.put(self._folder, newest.name, (self._log, self._maps))
+            return StateRef("", 0, values={})
+        self._kept.is_ordered = not grows
+        self._task.cache.put(self._folder, newest.name, self._kept)
+        replaced = sorted(before - maps.log.needed.keys())
+        unshared = self._shares and newest.window == self._task.window and maps.log.has_manifest
         mark = assignment_mark(self._task.keys)
-        return StateRef(newest.hash, newest.size, values={}, segment=newest, replaced=replaced, keys=mark)
+        return StateRef(newest.hash, newest.size, values={}, segment=newest, replaced=replaced, keys=mark, unshared=unshared)
 
-    def _read(self) -> tuple[MapLog, _Maps]:
+    def _read(self) -> KeptStates:
         chains = self._task.start.chains.get(self._name, ())
-        store = open_store(self._folder, durable=self._task.durable)
-        log = MapLog(store)
-        if len(chains) == 1 and chains[0].continues:
+        continues = len(chains) == 1 and chains[0].continues
+        if continues:
             cached = self._task.cache.take(self._folder, chains[0].newest.name)
-            if cached is not None and {state for _, state in cached[1]} == set(self._declared):
+            if cached is not None and cached.values.keys() == self._declared.keys():
+                if not cached.is_ordered:
+                    cached.values = {map_id: _in_order(each) for map_id, each in cached.values.items()}
+                self._shares = cached.maps.log.shares
                 return cached
-            content = log.restore(chains[0].newest, self._task.window - 1, [(self._name, state) for state in self._declared])
-            return log, {key: decode_map(self._declared[key[1]], each.keys(), each.values()) for key, each in content.items()}
-        maps: _Maps = {(self._name, state): TrackedDict() for state in self._declared}
-        for chain in chains:
-            self._take_over(store, chain, maps)
-        return log, maps
+        maps = MapLog(open_store(self._folder, durable=self._task.durable))
+        window, keys = self._task.window - 1, self._task.keys
+        if continues:
+            maps.log.restore(chains[0].newest, window, list(self._declared))
+        elif keys.partitions > 1 or chains:
+            groups = groups_of_partition(keys, self._task.partition)
+            maps.log.take_over([chain.newest for chain in chains], window, list(self._declared), groups)
+        self._shares = maps.log.shares
+        found = maps.entries([map_id for map_id, each in self._declared.items() if isinstance(each, MapState)])
+        values: dict[MapId, Kept] = {}
+        for map_id, each in self._declared.items():
+            if isinstance(each, MapState):
+                entries = found[map_id]
+                values[map_id] = _in_order(decode_map(each, entries.keys(), entries.values()))
+            elif isinstance(each, TableState):
+                values[map_id] = table_of(maps.log, map_id, each)
+        return KeptStates(maps, values)
 
-    def _take_over(self, store: Store, chain: Chain, maps: _Maps) -> None:
-        """Take this partition's keys out of the chain of another one."""
-        log = MapLog(store)
-        for key, each in log.restore(chain.newest, self._task.window - 1, list(maps)).items():
-            declared = self._declared[key[1]]
-            entries = {k: v for k, v in each.items() if self._owns(declared, k)}
-            maps[key].update(decode_map(declared, entries.keys(), entries.values()))
-        self._replaced += [segment.name for segment in log.segments]
-
-    def _owns(self, declared: MapState[Any, Any], key: Any) -> bool:
-        of_record = key if declared.partition_by is None else declared.partition_by(key)
-        return self._task.keys.of_group(group_of(of_record)) == self._task.partition
-
-    def _check(self, declared: MapState[Any, Any], keys: Iterable[Any]) -> None:
-        for key in keys if self._task.keys.partitions > 1 else ():
-            if not self._owns(declared, key):
-                raise ForeignStateKey(self._name, declared.name, repr(key)[:200])
+    def _check(self, table: TableId, rows: KeyedRows) -> None:
+        """Raise ForeignStateKey for rows of keys that belong to another partition."""
+        if self._task.keys.partitions > 1:
+            is_foreign = self._task.keys.of_groups(groups_of(rows.codes)) != self._task.partition
+            if is_foreign.any():
+                raise ForeignStateKey(self._name, table[1], first_foreign(rows, table[2], is_foreign))
 
 
-def _in_order(entries: TrackedDict[Any, Any]) -> TrackedDict[Any, Any]:
+def _in_order(entries: Kept) -> Kept:
     """Return a map with sorted keys: the output of an operator must not depend on whether they were read or in memory.
 
     This is fast if they are nearly sorted, as those of the last window are.
     """
-    ordered = sorted(entries, key=None if len({type(key) for key in entries}) < 2 else _by_type)
-    if ordered == list(entries):
+    if isinstance(entries, KeyedTable):
         return entries
-    result: TrackedDict[Any, Any] = TrackedDict({key: entries[key] for key in ordered})
-    if entries.changes().assigned:  # taken over from other partitions: all entries must be saved
-        whole: TrackedDict[Any, Any] = TrackedDict()
-        whole.update(result)
-        return whole
-    return result
+    ordered = sorted(entries, key=None if len(set(map(type, entries))) < 2 else _by_type)
+    return entries if ordered == list(entries) else TrackedDict({key: entries[key] for key in ordered})
 
 
 def _by_type(key: Any) -> tuple[str, Any]:
@@ -311,13 +327,23 @@ def sweep(store: Store, window: int, states: Mapping[str, Sequence[StateRef]], *
     for name in _names(store) if lists else ():
         if int(name.partition("/")[2].partition(".")[0]) <= window and name not in needed:
             store.discard(name)
-    segments = {ref.segment.name for ref in refs if ref.segment is not None}
-    if segments:
+    newest = {ref.segment.name: ref.segment for ref in refs if ref.segment is not None}
+    if newest:
         keyed = open_store(keyed_folder(store.url), durable=False)
-        replaced = {name for ref in refs if ref.segment is not None for name in ref.replaced}
-        for name in (*replaced, *keyed.names(f"state/{window:010d}-")):
-            if name not in segments:
-                keyed.discard(name)
+        gone = {name for ref in refs for name in (*ref.replaced, *keyed.names(f"state/{window:010d}-"))} - newest.keys()
+        if any(ref.unshared for ref in refs):
+            gone |= _not_needed(keyed, window, newest.values())
+        keyed.discard_all(sorted(gone))
+
+
+def _not_needed(keyed: Store, window: int, newest: Iterable[SegmentRef]) -> set[str]:
+    """Return the segments up to a window that no partition needs: those that several had shared, after the last of them."""
+    needed: set[str] = set()
+    for ref in newest:
+        log = StateLog(keyed)
+        log.restore(ref, window)
+        needed |= log.needed.keys()
+    return {name for name in segments(keyed) if window_of(name) <= window and name not in needed}
 
 
 def erase(store: Store) -> None:

@@ -8,11 +8,15 @@ from typing import Any
 from dagflow.model.errors.running import StateNotPlain
 from dagflow.model.operator.map_state import MapState, TrackedDict, type_arguments
 from dagflow.model.operator.state import State
+from dagflow.model.operator.table_state import TableState
 from dagflow.model.types.comparison import type_name
+from dagflow.model.types.keyed_rows import KEY
 from dagflow.model.types.plain_data import decode, encode
 from dagflow.model.types.records import excerpt
 from dagflow.model.types.typecheck import fits
 from dagflow.state.errors import StateMistyped
+
+_BUILTINS = frozenset({str, int, bool, bytes})
 
 
 def state_type(declared: State[Any]) -> str:
@@ -21,6 +25,8 @@ def state_type(declared: State[Any]) -> str:
     >>> state_type(State(0)), state_type(State[int | None](None)), state_type(MapState[str, int]()), state_type(State(None))
     ('int', 'int | None', 'MapState[str, int]', 'Any')
     """
+    if isinstance(declared, TableState):
+        return f"TableState[{', '.join(f'{name}: {kind}' for name, kind in declared.columns.items())}]"
     if isinstance(declared, MapState):
         return f"MapState[{', '.join(type_name(each) for each in type_arguments(declared))}]"
     declared_type = type_arguments(declared)[0]
@@ -32,8 +38,12 @@ def state_type(declared: State[Any]) -> str:
 
 def misfit(value: Any, declared: State[Any]) -> str | None:
     """Return why a value does not have the declared type; None if it does."""
+    if isinstance(declared, TableState):
+        return None
     types = type_arguments(declared)
     if isinstance(declared, MapState):
+        if _all_are(value, types[0]) and _all_are(value.values(), types[1]):
+            return None
         for key, each in value.items():
             if not (fits(key, types[0]) and fits(each, types[1])):
                 return f"it holds {excerpt(key)}: {excerpt(each)}"
@@ -41,6 +51,11 @@ def misfit(value: Any, declared: State[Any]) -> str | None:
     begin = declared.initial()
     tp = types[0] if types[0] is not Any or begin is None else type(begin)
     return None if fits(value, tp) else f"it holds {excerpt(value)}"
+
+
+def _all_are(values: Iterable[Any], tp: Any) -> bool:
+    """Return True if values are of a builtin type exactly: a fast look at many."""
+    return tp is Any or (tp in _BUILTINS and set(map(type, values)) <= {tp})
 
 
 def checked(value: Any, declared: State[Any], operator: str, state: str) -> Any:
@@ -62,6 +77,8 @@ def encode_keys(keys: Iterable[Any], where: str) -> list[Any]:
 
 def encode_state(declared: State[Any], value: Any, where: str) -> Any:
     """Return the value of a `State`, or a whole `MapState`, for JSON. Raises StateNotPlain."""
+    if isinstance(declared, TableState):
+        return [encode(batch.to_pydict(), where) for batch in value.batches()]
     if isinstance(declared, MapState):
         return [encode_keys(value, where), encode(list(value.values()), where)]
     return encode(value, where)
@@ -69,6 +86,11 @@ def encode_state(declared: State[Any], value: Any, where: str) -> Any:
 
 def decode_state(declared: State[Any], data: Any) -> Any:
     """Return the value of a state from the result of `encode_state`."""
+    if isinstance(declared, TableState):
+        table = declared.initial()
+        for each in decode(data):
+            table.put(_keys_of(each[KEY]), {name: _column_of(each[name], kind) for name, kind in declared.columns.items()})
+        return table
     if not isinstance(declared, MapState):
         return decode(data, type_arguments(declared)[0])
     keys, values = data
@@ -78,3 +100,17 @@ def decode_state(declared: State[Any], data: Any) -> Any:
 def decode_map(declared: MapState[Any, Any], keys: Iterable[Any], values: Iterable[Any]) -> TrackedDict[Any, Any]:
     """Return a map from its keys and encoded values."""
     return TrackedDict(zip(keys, decode(list(values), list[type_arguments(declared)[1]]), strict=True))  # type: ignore[misc]
+
+
+def _keys_of(keys: list[Any]) -> Any:
+    import pyarrow as pa
+
+    return pa.array(keys)
+
+
+def _column_of(values: list[Any], kind: str) -> Any:
+    import pyarrow as pa
+
+    from dagflow.arrow_types import type_named
+
+    return pa.array(values, type_named(kind))

@@ -48,6 +48,13 @@ class Store(Protocol):
         """Return the bytes of a record; None if there is none of that name."""
         ...
 
+    def read_ranges(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes] | None:
+        """Return the bytes of a record in ranges `[start, stop)`, fewer where it ends before; None if there is no such record.
+
+        Each range begins within the record: object stores refuse others.
+        """
+        ...
+
     def names(self, prefix: str = "") -> list[str]:
         """Return the names that begin with a prefix (which may end within a word), sorted."""
         ...
@@ -105,6 +112,11 @@ class MemoryStore:
     def read(self, name: str) -> bytes | None:
         """See `Store.read`."""
         return self._records.get(check_name(name))
+
+    def read_ranges(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes] | None:
+        """See `Store.read_ranges`."""
+        data = self.read(name)
+        return None if data is None else [data[start:stop] for start, stop in ranges]
 
     def names(self, prefix: str = "") -> list[str]:
         """See `Store.names`."""

@@ -52,6 +52,13 @@ class CountingStore:
         self._end("read", name)
         return answer
 
+    def read_ranges(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes] | None:
+        """See `Store.read_ranges`; it counts as one read."""
+        self._begin("read", name)
+        answer = self.inner.read_ranges(name, ranges)
+        self._end("read", name)
+        return answer
+
     def names(self, prefix: str = "") -> list[str]:
         """See `Store.names`."""
         self._begin("names", prefix)

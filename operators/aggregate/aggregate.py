@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Generic, Literal, get_args
 
 import attrs
 import pyarrow as pa
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, MapState, Operator, OperatorContext, OutputPort, WindowState
+from dagflow import InputPort, Operator, OperatorContext, OutputPort, TableState, WindowState
 from dagflow.config import one_of
 from operators.aggregate.fields import ResultScope, a_field, a_key, has_classes, key_of_groups, key_type_problems, needed_of
 from operators.aggregate.groups.columns import COUNT, KEY, VALUE, ColumnGroups
 from operators.aggregate.groups.grouping import Grouping, Groups, Merge
-from operators.aggregate.groups.totals import as_plain, entry_of, from_plain, key_of
+from operators.aggregate.groups.running import COLUMNS, Total, add_columns, add_groups, all_totals, can_add_columns, record_key
 from operators.conditions import no_function
 from operators.problems import all_problems
 
@@ -129,8 +129,8 @@ class Aggregate(Operator, Generic[T, K, V]):
         scope: the input that a result covers. `all`: a launch takes its input as one window, and a later launch with more input
             is refused, unless `running`. `window`: a window, however the input is cut.
         running: whether a window's results are those of all windows so far. The groups are kept over windows and launches (a
-            `MapState`), so windows run one after the other. A launch that resumes with another `running`, `by` or `of` is refused
-            (functions cannot be compared, and are not checked).
+            `TableState`), so windows run one after the other. A launch that resumes with another `running`, `by` or `of` is
+            refused (functions cannot be compared, and are not checked).
         output_mode: the results of a window if `running`, as in Spark: `update` emits those of the groups that the window has
             records of, `complete` those of all groups so far, for a sink that replaces its rows.
     """
@@ -148,7 +148,7 @@ class Aggregate(Operator, Generic[T, K, V]):
     output = OutputPort[KeyValue[K, V]]()
     groups = WindowState[Groups](factory=dict)
     columns = WindowState[ColumnGroups](factory=ColumnGroups)
-    totals = MapState[str | int, list[Any]](partition_by=key_of)
+    totals = TableState(COLUMNS, record_key=record_key)
 
     def grouping(self) -> Grouping:
         """Return how records are grouped, and the values that are kept of them."""
@@ -201,7 +201,7 @@ class Aggregate(Operator, Generic[T, K, V]):
 
     def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
         """Return batches too for groups by one column, where a column is the result."""
-        is_column = type(self.by) is str and self.result_column() is not None and not self.running
+        is_column = type(self.by) is str and self.result_column() is not None and self.output_mode == "update"
         return frozenset({"record", "batch"} if handled == "batch" and is_column else {"record"})
 
     @input.stream
@@ -234,43 +234,48 @@ class Aggregate(Operator, Generic[T, K, V]):
 
     def end_window(self) -> None:
         """Emit the result of each group, in the order of their first records."""
-        if self.output.wants_batches and not self.groups and (table := self.columns.as_one()) is not None:
+        table = None if self.groups else self.columns.as_one()
+        if table is not None and self.output.wants_batches and not self.running:
             for batch in table.select([KEY, str(self.result_column())]).to_batches(max_chunksize=ROWS_OF_A_BATCH):
                 self.output.emit_batch(batch.rename_columns(["key", "value"]))
+            return
+        if table is not None and self.running and self.output_mode == "update" and can_add_columns(table, self._grouping):
+            self._emit_columns(table)
             return
         self._grouping.fold(self.groups, self.columns)
         self._grouping.settle(self.groups)
         if self.running:
-            self._add_totals()
-        self.output.emit_all(self._results())
+            add_groups(self.totals, self.groups, self._grouping, whole=self.output_mode == "complete")
+        is_complete = self.output_mode == "complete"
+        self.output.emit_all(self._results(all_totals(self.totals) if is_complete else _totals_of(self.groups)))
 
-    def _results(self) -> Iterator[KeyValue[K, V]]:
-        for key, value, count in self._all_totals() if self.output_mode == "complete" else self._window_groups():
+    def _emit_columns(self, table: pa.Table) -> None:
+        """Add groups to the totals, and emit their results, as batches where these are wanted."""
+        for part in add_columns(self.totals, table, self._grouping):
+            if isinstance(part, dict):
+                self.output.emit_all(self._results(_totals_of(part)))
+                continue
+            keys, values, counts = part
+            if self.output.wants_batches:
+                results = counts if self.result_column() == COUNT else values
+                batch = pa.RecordBatch.from_arrays([keys, results], names=["key", "value"])
+                for at in range(0, len(keys), ROWS_OF_A_BATCH):
+                    self.output.emit_batch(batch.slice(at, ROWS_OF_A_BATCH))
+            else:
+                columns = (keys, pa.nulls(len(keys)) if values is None else values, counts)
+                self.output.emit_all(self._results(zip(*(each.to_pylist() for each in columns), strict=True)))
+
+    def _results(self, totals: Iterable[Total]) -> Iterator[KeyValue[K, V]]:
+        for key, value, count in totals:
             try:
                 yield KeyValue(key, self.result(value, count))
             except Exception as error:
                 self._context.blame(error, Partial(key, value, count), self._context.place)
                 raise
 
-    def _window_groups(self) -> Iterator[tuple[Any, Any, int]]:
-        yield from ((key, value, count) for key, (value, count) in self.groups.items())
 
-    def _all_totals(self) -> Iterator[tuple[Any, Any, int]]:
-        for entry, (total, count, *kept) in self.totals.items():
-            yield from_plain(kept[0]) if kept else key_of(entry), from_plain(total), count
-
-    def _add_totals(self) -> None:
-        """Add the totals of earlier windows to the window's groups, and keep the sums as totals."""
-        groups, totals = self.groups, self.totals
-        for key, group in groups.items():
-            entry = entry_of(key)
-            if entry in totals:
-                before, count, *_ = totals[entry]
-                groups[key] = [from_plain(before), count]
-                self._grouping.add(groups, key, *group)
-            total, count = groups[key]
-            key_itself = [as_plain(key)] if self.output_mode == "complete" and type(key) is not type(entry) else []
-            totals[entry] = [as_plain(total), count, *key_itself]
+def _totals_of(groups: Groups) -> Iterator[Total]:
+    yield from ((key, value, count) for key, (value, count) in groups.items())
 
 
 @attrs.define

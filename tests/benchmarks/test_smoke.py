@@ -31,6 +31,7 @@ from benchmarks.rounds import Case, Contestant, DifferentOutput, Goal, Limit, co
 from benchmarks.scale.__main__ import MARK as SCALE
 from benchmarks.scale.__main__ import main as scale
 from benchmarks.scan.__main__ import main as scan
+from benchmarks.state.__main__ import main as state
 from benchmarks.table import figures_table, goals_table
 from dagflow.ledger import Ledger, fold
 from dagflow.scaling import BacklogPartitioner, StatelessPartitioner, resized
@@ -134,6 +135,14 @@ def test_the_page_is_measured(tmp_path, capsys):
     assert page_of_runs(["--quick", "--markdown", str(page)]) == 0
     assert "| 30 |" in capsys.readouterr().out
     assert "| 30 |" in page.read_text()
+
+
+def test_windows_of_state_run(tmp_path, capsys):
+    assert state(["--quick", "--known", "5e3", "--disk", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert "a running count by integers, an update, 2,000 keys a window" in told
+    assert "a window of 1,000 rows with 5,000 keys kept" in told
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.full

@@ -13,13 +13,14 @@ from dagflow.errors import PlanMismatch, SegmentDamaged, SegmentMissing, StateNo
 from dagflow.model.operator.map_state import TrackedDict
 from dagflow.model.types.plain_data import encode
 from dagflow.state import MapId, MapLog, Policy, SegmentRef, erase_segments
-from dagflow.state.segment import segments, window_of
+from dagflow.state.maps import changed_rows
+from dagflow.state.segment import OpenSegment, segments, weight_of, window_of
 from dagflow.testing.stores import CountingStore
 
 SEEN: MapId = ("files", "seen")
 ETAGS: MapId = ("polled", "etags")
 SMALL = Policy(
-    fan_out=3, share=4, least_top=60, slack=60, tiny=60, most=6, sweep=2
+    fan_out=3, share=4, least_top=300, slack=300, tiny=100, most=6, sweep=2, kept=500
 )  # all that happens to millions, with a few keys
 Content = dict[MapId, dict[Any, Any]]
 
@@ -121,7 +122,7 @@ def test_each_window_can_be_restored_exactly(windows: list[tuple[list[tuple[MapI
         run.check_all()
     run.sweep(1)
     run.check_all()
-    counting = run.log.count
+    counting = len(run.log.log.needed)
     assert len(segments(run.store)) == counting, "of what does not count nothing is left"
 
 
@@ -196,7 +197,9 @@ def test_a_missing_segment_is_named() -> None:
     [
         (lambda data: data[:-1], "it has [0-9]+ bytes, and should have [0-9]+"),
         (lambda data: b"", "it has 0 bytes"),
-        (lambda data: data.replace(b"\x31", b"\x32", 1), "its bytes have the hash sha256:"),
+        (lambda data: data.replace(b"\x31", b"\x32", 1), "its bytes from 0 to [0-9]+ are not those that were written"),
+        (lambda data: data.replace(b"tables", b"fables", 1), "its bytes have the hash sha256:"),
+        (lambda data: data + b"x", "it has more bytes, and should have [0-9]+"),
     ],
 )
 def test_a_changed_segment_is_named(change: Any, reason: str) -> None:
@@ -281,11 +284,11 @@ def test_what_may_pass_is_tried_again() -> None:
     again.restore(None, -1, ())
     assert again.sweep(2) == 2
     assert {what for what in (*saving, *heard) if isinstance(what[0], int)} == {
-        (0, "saving its MapState"),
-        (1, "saving its MapState"),
-        (1, "reading its MapState"),
-        (1, "listing segments of MapState"),
-        (2, "removing old segments of MapState"),
+        (0, "saving its state"),
+        (1, "saving its state"),
+        (1, "reading its state"),
+        (1, "listing segments of its state"),
+        (2, "removing old segments of its state"),
     }
 
 
@@ -307,24 +310,23 @@ def measure(run: Run, windows: int, each: Any) -> Measured:
     found = Measured()
     for n in range(windows):
         each(run.maps[SEEN], n)
-        after = run.maps[SEEN]
-        changes = after.changes()
-        changed = sum(len(key) + 3 + len(after.get(key, "")) + 3 for key in [*changes.assigned, *changes.removed])
+        changed = weight_of(changed_rows(run.maps, {}))
         run.save()
         ref = run.plans[run.window - 1][0]
         assert ref is not None
-        written = max(0, ref.size - 400)  # without its head
+        written = sum(layer.weight for layer in OpenSegment(run.store, ref, 0).index.layers)  # without heads of blocks
         run.sweep(1)
         found.changed += changed
         found.written += written
         found.most_at_once = max(found.most_at_once, written - 3 * changed)
-        found.most_segments = max(found.most_segments, run.log.count)
+        found.most_segments = max(found.most_segments, run.log.log.layers)
         if n % 50 == 0:
-            weight = sum(len(key) + len(value) + 6 for key, value in after.items())
-            found.heaviest = max(found.heaviest, run.log.weight / max(weight, run.policy.slack))
+            weight = sum(ROW + len(key) + len(value) for key, value in run.maps[SEEN].items())
+            found.heaviest = max(found.heaviest, run.log.log.weight / max(weight, run.policy.slack))
     return found
 
 
+ROW = 23  # bytes of an entry beside its key and its value: a code, the ends of both, quotes
 STEADY = Policy(fan_out=16, share=64, least_top=1000, slack=2000, tiny=1000, most=300, sweep=2)
 
 
@@ -354,7 +356,7 @@ def test_bounds_of_what_is_written_and_kept(kind: str) -> None:
     assert found.written < 5 * found.changed, "write amplification"
     assert found.heaviest < 4.5, "the log against what is alive"
     assert found.most_segments <= STEADY.most + 2 * STEADY.share + 3 * STEADY.fan_out
-    alive = sum(len(k) + len(v) + 6 for k, v in run.maps[SEEN].items())
+    alive = sum(ROW + len(k) + len(v) for k, v in run.maps[SEEN].items())
     assert found.most_at_once <= 4 * max(alive // STEADY.share, STEADY.least_top), "no window pauses for all keys"
 
 

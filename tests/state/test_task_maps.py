@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dagflow import InputPort, MapState, Operator
 from dagflow.model.types.keys import GROUPS, KeyAssignment, group_of
 from dagflow.state import SegmentRef, StateRef
+from dagflow.state.log import StateLog
 from dagflow.state.references import StartStates, chains
 from dagflow.state.task_states import MapCache, TaskStates, sweep
 from dagflow.storage import LocalStore
@@ -124,3 +125,38 @@ def test_types_are_checked_before_they_are_kept(tmp_path: Path) -> None:
     operator.totals["a"] = wrong
     with pytest.raises(Exception, match="MapState\\[str, int\\]"):
         states.save()
+
+
+def test_a_segment_that_partitions_share_goes_when_none_of_them_needs_it(tmp_path: Path) -> None:
+    """Of many bytes, others than those that each partition would rather copy."""
+    store, folder = LocalStore(str(tmp_path)), tmp_path / "keyed-state" / "state"
+    entries = {f"{'key' * 300} {n}": n for n in range(300)}
+    states, operator = task(tmp_path, 0, [])
+    operator.totals.update(entries)
+    left = [states.save()["keeps"]]
+    assert left[0].segment is not None
+    first, keys = folder.parent / left[0].segment.name, KeyAssignment(2)
+    there = []
+    for window in range(1, 14):
+        after = []
+        for partition in range(2):
+            states, operator = task(tmp_path, window, left, partition, keys)
+            assert operator.totals == {k: n for k, n in entries.items() if keys.of_group(group_of(k)) == partition}
+            if window > 1 + 4 * partition:  # one of them changes later than the other
+                for key in operator.totals:
+                    operator.totals[key] += 1
+                entries |= operator.totals
+            after.append(states.save()["keeps"])
+        left = after
+        if window == 1:
+            assert sum(path.stat().st_size for path in folder.glob("0000000001-*")) < first.stat().st_size / 50
+        sweep(store, window, {"keeps": left})
+        there.append(first.exists())
+    assert there[:5] == [True] * 5, "the second partition needs it"
+    assert not there[-1]
+    needed = set()
+    for ref in left:
+        log = StateLog(LocalStore(str(folder.parent)))
+        log.restore(ref.segment, 13)
+        needed |= log.needed.keys()
+    assert {f"state/{path.name}" for path in folder.iterdir()} == needed

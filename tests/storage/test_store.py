@@ -121,6 +121,9 @@ def test_a_store_behaves_like_a_dictionary_that_never_replaces(kind, operations)
                 model.setdefault(name, data[0])
             elif call == "read":
                 assert answer == model.get(name)
+                if answer is None or len(answer) > 1:
+                    parts = tried.read_ranges(name, [(0, 1), (1, 3), (1, len(answer or b"") + 9)])
+                    assert parts == (None if answer is None else [answer[:1], answer[1:3], answer[1:]])
             elif call == "discard":
                 model.pop(name, None)
             else:

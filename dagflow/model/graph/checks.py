@@ -39,7 +39,7 @@ from dagflow.model.graph.partitioning import key_given, partitioner_of, wrong_ke
 from dagflow.model.graph.topology import cycles, order
 from dagflow.model.graph.upstream import nearest_declaration
 from dagflow.model.operator.base import InputOperator, Operator
-from dagflow.model.operator.map_state import MapState, type_arguments
+from dagflow.model.operator.map_state import KeyedState, MapState, type_arguments
 from dagflow.model.operator.ports import handlers_of, input_ports, output_ports
 from dagflow.model.operator.protocols import AcceptedType, SchemaAware
 from dagflow.model.operator.state import State, state_fields
@@ -190,7 +190,7 @@ _PLAIN = (
 def _never_saved(declared: State[Any]) -> str | None:
     """Return the part of a state that can never be saved: of its declared type, or of the value that it begins with."""
     wrong = never_plain(type_arguments(declared)[-1])
-    if wrong is None and not isinstance(declared, MapState):
+    if wrong is None and not isinstance(declared, KeyedState):
         try:
             encode(declared.initial(), declared.name)
         except StateNotPlain as error:

@@ -178,7 +178,20 @@ def _remade(content: dict[Any, Any], before: dict[Any, Any]) -> TrackedDict[Any,
     return made
 
 
-class MapState(State["TrackedDict[K, V]"], Generic[K, V]):
+class KeyedState(State[V]):
+    """The base of states that have an entry for each key: of operators whose input is partitioned by key, or on the driver."""
+
+    def __get__(self, instance: object | None, owner: type) -> Any:
+        if instance is None:
+            return self
+        try:
+            return instance.__dict__[self.name]
+        except KeyError:
+            value = instance.__dict__[self.name] = self.initial()
+        return value
+
+
+class MapState(KeyedState["TrackedDict[K, V]"], Generic[K, V]):
     """A mapping over windows; however large it is, a window saves only the keys that it has assigned or removed.
 
     Keys are strings or integers, values plain data (see `State`), which are saved when they are assigned: a value that is changed
@@ -218,13 +231,8 @@ class MapState(State["TrackedDict[K, V]"], Generic[K, V]):
     @overload
     def __get__(self, instance: object, owner: type) -> TrackedDict[K, V]: ...
     def __get__(self, instance: object | None, owner: type) -> Self | TrackedDict[K, V]:
-        if instance is None:
-            return self
-        try:
-            found: TrackedDict[K, V] = instance.__dict__[self.name]
-        except KeyError:
-            found = instance.__dict__[self.name] = self.initial()
-        return found
+        value: Self | TrackedDict[K, V] = super().__get__(instance, owner)
+        return value
 
     def __set__(self, instance: object, value: Mapping[K, V]) -> None:
         if not isinstance(value, Mapping):

@@ -306,7 +306,7 @@ class Router:
         mixture = np.full(batch.num_rows, _SEQUENCE, dtype=np.uint64)
         with np.errstate(over="ignore"):
             for hashes in columns:
-                mixture = _mixed_all(mixture * np.uint64(31) + hashes)
+                mixture = mixed_all(mixture * np.uint64(31) + hashes)
         return mixture & np.uint64(_GROUP)
 
     def _see(self, batch: pa.RecordBatch) -> None:
@@ -341,7 +341,7 @@ class Router:
                 return self._of_bytes(column)
             if pa.types.is_integer(kind):
                 values = column.to_numpy(zero_copy_only=False)
-                return _mixed_all(values.astype(np.int64 if pa.types.is_signed_integer(kind) else np.uint64).view(np.uint64))
+                return mixed_all(values.astype(np.int64 if pa.types.is_signed_integer(kind) else np.uint64).view(np.uint64))
         # where rows stand for objects of a class, its `==` counts; rows of no known class are compared as tuples
         # Rows of values that no Python object holds go where their text does; what makes records of them has bad records.
         column, hidden = without_hidden(column)
@@ -362,7 +362,7 @@ class Router:
             self._repeats = len(values) * 2 < len(column)
             column = values
         self._columns += 1
-        hashes = _mixed_all(np.fromiter(map(crc32, column.to_pylist()), dtype=np.uint64, count=len(column)))
+        hashes = mixed_all(np.fromiter(map(crc32, column.to_pylist()), dtype=np.uint64, count=len(column)))
         return hashes if codes is None else hashes[codes]
 
     def _hash(self, key: Any) -> int:
@@ -382,7 +382,7 @@ def _row(value: Any) -> Any:
     return tuple(map(_row, value)) if type(value) in (tuple, list) else value
 
 
-def _mixed_all(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def mixed_all(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return `mixed` of all values."""
     import numpy as np
 

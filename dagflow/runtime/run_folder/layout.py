@@ -197,7 +197,7 @@ TASK_STATE = Kind(
     removed=Removed.REPLACED,
 )
 STATE = Kind(
-    title="what a window changed in `MapState` on the driver",
+    title="what a window changed in `MapState` and `TableState` on the driver",
     form="state/{window:010d}-{hash}",
     writer="driver",
     synced=True,
@@ -205,7 +205,7 @@ STATE = Kind(
     removed=Removed.REPLACED,
 )
 KEYED_STATE = Kind(
-    title="what a window changed in `MapState` of a keyed operator",
+    title="what a window changed in `MapState` and `TableState` of a keyed operator",
     form="keyed-state/state/{window:010d}-{hash}",
     writer="task",
     synced=True,

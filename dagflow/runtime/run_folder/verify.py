@@ -25,7 +25,7 @@ from dagflow.runtime.run_folder.layout import (
 )
 from dagflow.runtime.run_folder.progress import progress_of
 from dagflow.runtime.run_folder.window_log import Decision, Rejection, WindowLog, WindowPlan
-from dagflow.state import MapLog, SegmentRef, segments, task_states, unseal_segment
+from dagflow.state import SegmentRef, check_segments, segments, task_states, unseal_segment
 from dagflow.state.driver_state import newest_segment
 from dagflow.storage import Store, open_store, read_sealed
 from dagflow.storage.records.errors import PlanMismatch, RecordMisplaced, RecordRefused
@@ -166,12 +166,11 @@ class _Verifying:
 
 def _maps(store: Store, newest: SegmentRef | None, window: int) -> None:
     if newest is not None:
-        MapLog(store).restore(newest, window, ())
+        check_segments(store, newest, window)
 
 
 def _segment(store: Store, name: str) -> Any:
-    data = store.read(name)
-    return None if data is None else unseal_segment(data, name, store.url)
+    return unseal_segment(store, name) or None
 
 
 def _gaps(windows: list[int]) -> Iterator[tuple[int, int]]:

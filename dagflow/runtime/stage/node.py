@@ -15,6 +15,7 @@ from dagflow.model.operator.context import OperatorContext, RecordOrigin
 from dagflow.model.operator.map_state import TrackedDict
 from dagflow.model.operator.protocols import LocatesRows
 from dagflow.model.operator.state import state_fields
+from dagflow.model.operator.table_state import KeyedTable
 from dagflow.runtime.run_folder.reports import SAMPLES, OperatorFigures
 from dagflow.runtime.stage.failure import RUNTIME, Abort, abort, describe, is_fatal, sample, sample_of, text_of
 from dagflow.runtime.stage.outlet import Outlet, Step, Steps, StreamEnd, Tap
@@ -185,12 +186,12 @@ class Node:
     def kept(self) -> dict[str, Any]:
         """Return a copy of the operator's state within the window."""
         values = {name: getattr(self.operator, name) for name in state_fields(type(self.operator))}
-        return {n: v.savepoint() if isinstance(v, TrackedDict) else copy.deepcopy(v) for n, v in values.items()}
+        return {n: v.savepoint() if isinstance(v, TrackedDict | KeyedTable) else copy.deepcopy(v) for n, v in values.items()}
 
     def put_back(self, kept: dict[str, Any]) -> None:
         """Give the operator back what it kept."""
         for name, value in kept.items():
-            if isinstance(now := self.operator.__dict__.get(name), TrackedDict):
+            if isinstance(now := self.operator.__dict__.get(name), TrackedDict | KeyedTable):
                 now.roll_back(value)
             else:
                 self.operator.__dict__[name] = value

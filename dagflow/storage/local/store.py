@@ -10,12 +10,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from typing import TypeVar
 
 from dagflow.storage.confined import inside
 from dagflow.storage.errors import StoreRefused
 from dagflow.storage.explain import explained
 from dagflow.storage.local.files import sync_descriptor, sync_folder
-from dagflow.storage.records.bounded import max_bytes, read_regular
+from dagflow.storage.records.bounded import max_bytes, read_parts, read_regular
 from dagflow.storage.records.errors import RecordDamaged, check_size
 from dagflow.storage.store import check_name
 from dagflow.storage.urls import local_path
@@ -29,6 +30,7 @@ _PAUSE = 0.001  # seconds, for each attempt that failed
 _MAX_PARTS = 8  # of the names that are listed
 
 _Identity = tuple[int, int]
+Content = TypeVar("Content")
 
 
 class LocalStore:
@@ -81,10 +83,17 @@ class LocalStore:
 
     def read(self, name: str) -> bytes | None:
         """See `Store.read`."""
+        return self._read(name, lambda path: read_regular(path, max_bytes(name)))
+
+    def read_ranges(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes] | None:
+        """See `Store.read_ranges`."""
+        return self._read(name, lambda path: read_parts(path, ranges))
+
+    def _read(self, name: str, reading: Callable[[str], Content]) -> Content | None:
         path = self._path(name)
         with explained(path, "reading a record"):
             try:
-                data = read_regular(path, max_bytes(name))
+                data = reading(path)
             except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
                 return None
             except OSError as error:

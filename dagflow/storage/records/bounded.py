@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterable
 
 MAX_BYTES = 1 << 30
 """The bytes of a record of any other kind. Plans and decisions grow with their work items: a million take some hundred MB."""
@@ -84,4 +85,21 @@ def read_regular(path: str, limit: int) -> bytes:
                 raise TooLarge(path, size, limit)
     finally:
         os.close(descriptor)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def read_parts(path: str, ranges: Iterable[tuple[int, int]]) -> list[bytes]:
+    """Return the bytes of a regular file in each range `[start, stop)`, fewer where it ends before. Raises OSError."""
+    descriptor, _ = open_regular(path)
+    try:
+        return [_read_part(descriptor, start, stop) for start, stop in ranges]
+    finally:
+        os.close(descriptor)
+
+
+def _read_part(descriptor: int, start: int, stop: int) -> bytes:
+    pieces = []
+    while start < stop and (piece := os.pread(descriptor, stop - start, start)):
+        pieces.append(piece)
+        start += len(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)

@@ -12,6 +12,7 @@ from typing import Any, cast
 from dagflow.storage.confined import inside
 from dagflow.storage.errors import BucketMissing, CredentialsMissing, OutcomeUnknown, StoreRefused
 from dagflow.storage.explain import explained, translate
+from dagflow.storage.parallel import at_once
 from dagflow.storage.remote import s3
 from dagflow.storage.remote.drivers import code_of, driver_errors, explain
 from dagflow.storage.remote.files import remote_file_system
@@ -84,6 +85,15 @@ class FsspecStore:
         driver, path = self._files.resolve(target)
         with explained(target, "reading a record"), driver_errors(target, "reading a record"):
             return _read(driver, path)
+
+    def read_ranges(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes] | None:
+        """See `Store.read_ranges`."""
+        target = inside(self.url, check_name(name))
+        driver, path = self._files.resolve(target)
+        with explained(target, "reading a record"), driver_errors(target, "reading a record"):
+            parts = at_once(lambda part: _read(driver, path, *part), ranges, self.url)
+        found = [part for part in parts if part is not None]
+        return found if len(found) == len(parts) else None
 
     def names(self, prefix: str = "") -> list[str]:
         """See `Store.names`."""
@@ -169,8 +179,8 @@ def _says_exists(error: Exception) -> bool:
     return str(code) in ("412", "PreconditionFailed")
 
 
-def _read(driver: Any, path: str) -> bytes | None:
+def _read(driver: Any, path: str, start: int | None = None, stop: int | None = None) -> bytes | None:
     try:
-        return bytes(driver.cat_file(path))
+        return bytes(driver.cat_file(path, start=start, end=stop))
     except (FileNotFoundError, IsADirectoryError):
         return None

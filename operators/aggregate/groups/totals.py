@@ -25,11 +25,12 @@ _TAGS: dict[type, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
     datetime.time: ("time", datetime.time.isoformat, datetime.time.fromisoformat),
     datetime.timedelta: ("timedelta", lambda value: value // _MICROSECOND, lambda value: value * _MICROSECOND),
     uuid.UUID: ("uuid", str, uuid.UUID),
+    bytes: ("bytes", bytes.hex, bytes.fromhex),
     dict: ("dict", lambda value: _each(as_plain, value), lambda data: _each(from_plain, data)),
     tuple: ("tuple", lambda value: list(map(as_plain, value)), lambda data: tuple(map(from_plain, data))),
 }
 """The encoding of values of other types as `{tag: data}`: tag, encoder and decoder."""
-_PLAIN = frozenset({type(None), bool, int, float, str, bytes})
+_PLAIN = frozenset({type(None), bool, int, float, str})
 _BACK = {tag: back for tag, _, back in _TAGS.values()}
 
 
@@ -143,4 +144,4 @@ def _key(data: Any) -> Any:
         return inner[1]
     if tag == "float":
         return float(inner)
-    return bytes.fromhex(inner) if tag == "bytes" else _BACK[tag](inner)
+    return _BACK[tag](inner)

@@ -1,0 +1,98 @@
+"""`python -m benchmarks.state`: updates of running counts, and a window of few rows beside many keys; prints the tables."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks import report
+from benchmarks.rounds import Case, Contestant, Limit
+from benchmarks.state.window import CountedByHandler, Slot
+from dagflow.state.task_states import MapCache
+from operators import Count
+
+MARK = "state measured"
+ROWS = 1 << 15  # of a batch
+
+
+def batches(keys: np.ndarray[Any, Any], *, text: bool) -> list[pa.RecordBatch]:
+    """The rows of a window, as batches of a column `key`: integers, or texts of 16 characters."""
+    column = pa.array([f"key-{key:012d}" for key in keys.tolist()]) if text else pa.array(keys)
+    return pa.table({"key": column}).to_batches(max_chunksize=ROWS)
+
+
+def updates(folder: Path, keys: int, title: str, name: str, most: float, make: Callable[[], Slot], chunks: list[Any]) -> Case:
+    """Windows of the same keys, all of which are updated."""
+    slot = make()
+
+    def run() -> float:
+        return slot.run(chunks) / keys * 1e9
+
+    return Case(
+        name, f"{title}, {keys:,} keys a window", [Contestant("dagflow", run)], [Limit("dagflow", most, "ns")], "ns", warm_up=2
+    )
+
+
+def few_beside_many(folder: Path, known: int) -> Case:
+    """Windows of 1,000 rows of random keys, of many that are kept."""
+    slot, chance = Slot(str(folder), Count(by="key", running=True, combiner=False), "batch"), np.random.default_rng(7)
+
+    def fill() -> None:
+        if slot.window == 0:
+            slot.run(batches(np.arange(known), text=False))
+
+    def run(*, cold: bool) -> float:
+        fill()
+        if cold:
+            slot.cache = MapCache()
+        return slot.run(batches(chance.integers(0, known, 1000), text=False)) * 1e3
+
+    contestants = [
+        Contestant("dagflow", lambda: run(cold=False)),
+        Contestant("dagflow, in a new process", lambda: run(cold=True)),
+    ]
+    title = f"a window of 1,000 rows with {known:,} keys kept"
+    return Case("few", title, contestants, [Limit("dagflow", 100, "ms"), Limit("dagflow, in a new process", 100, "ms")], "ms")
+
+
+def cases(folder: Path, keys: int, known: int) -> Iterator[Case]:
+    """Yield all cases."""
+    every = np.random.default_rng(5).permutation(keys)
+    for kind, most in (("integers", 1_000), ("texts", 3_000)):
+        chunks = batches(every, text=kind == "texts")
+        counted = Count[Any, Any](by="key", running=True, combiner=False)
+
+        def make(kind: str = kind, counted: Any = counted) -> Slot:
+            return Slot(str(folder / kind), counted, "batch")
+
+        yield updates(folder, keys, f"a running count by {kind}, an update", kind, most, make, chunks)
+    records = [every[at : at + ROWS].tolist() for at in range(0, keys, ROWS)]
+    title = "a handler of a user with a MapState, an update"
+    yield updates(
+        folder, keys, title, "handler", 5_000, lambda: Slot(str(folder / "handler"), CountedByHandler(), "record"), records
+    )
+    yield few_beside_many(folder / "few", known)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the cases. 1 when a goal is missed (never with --quick), else 0."""
+    parser = report.parser("state", "State by key: updates, and windows of few rows beside many keys.")
+    parser.add_argument("--known", type=float, default=1e7, help="keys that are kept beside few rows (1e7)")
+    given = parser.parse_args(arguments)
+    told = report.Report(given, MARK, report.typed("state", arguments))
+    keys, known = (2_000, 5_000) if given.quick else (100_000, int(given.known))
+    with tempfile.TemporaryDirectory(prefix="dagflow-bench-", dir=given.disk) as folder:
+        for case in cases(Path(folder), keys, known):
+            told.run(case)
+    return told.end()
+
+
+if __name__ == "__main__":
+    report.leave_in_order()
+    sys.exit(main())

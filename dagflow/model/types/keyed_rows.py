@@ -1,0 +1,248 @@
+"""Rows by key, as Arrow keeps them: sorted by group, hash and key, with each key once.
+
+Keys are integers of 64 bits, text or bytes: `KINDS`. Bytes stand for keys of other types, which a function makes of them. A
+*code* is the order of a key: the group that its partition follows from, then the other bits of its hash. So the rows of a range
+of groups are neighbours, and a search compares numbers first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+import attrs
+
+from dagflow.model.types.keys import group_of, mixed_all
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+CODE, KEY, REMOVED = "$code", "key", "$removed"
+KINDS = ("int64", "string", "binary")
+"""The types of keys, each of which has rows of its own."""
+END = 1 << 64
+"""The end of all codes."""
+RecordKey = Callable[[Any], Any]
+
+
+def codes_of(keys: pa.Array, record_key: RecordKey | None = None) -> np.ndarray[Any, Any]:
+    """Return the codes of keys. `record_key`: returns the key of the records that a key goes with, where it is another.
+
+    >>> import pyarrow as pa
+    >>> from dagflow.model.types.keys import group_of
+    >>> [int(code) >> 48 for code in codes_of(pa.array([5, -1]))] == [group_of(5), group_of(-1)]
+    True
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    from dagflow.arrow_types.buffers import numbers_of
+
+    if pa.types.is_integer(keys.type):
+        hashes = mixed_all(numbers_of(keys).view(np.uint64))
+    else:
+        hashes = mixed_all(np.fromiter(map(crc32, keys.cast(pa.binary()).to_pylist()), dtype=np.uint64, count=len(keys)))
+    groups = hashes
+    if record_key is not None:
+        of_group = (group_of(record_key(key)) for key in keys.to_pylist())
+        groups = np.fromiter(of_group, dtype=np.uint64, count=len(keys))
+    codes: np.ndarray[Any, Any] = (groups << np.uint64(48)) | (hashes >> np.uint64(16))
+    return codes
+
+
+def groups_of(codes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the groups of codes."""
+    groups: np.ndarray[Any, Any] = (codes >> 48).astype("int64")
+    return groups
+
+
+@attrs.frozen(eq=False, slots=False)
+class KeyedRows:
+    """Rows in the order of their codes, and of their keys where codes are the same.
+
+    Attributes:
+        batch: the columns `$code` and `key`, those of the table, and `$removed`: True for a key that is gone.
+    """
+
+    batch: pa.RecordBatch
+
+    def __len__(self) -> int:
+        return int(self.batch.num_rows)
+
+    @property
+    def columns(self) -> list[list[str]]:
+        """The names and types of the columns of the table."""
+        return [[field.name, str(field.type)] for field in list(self.batch.schema)[2:-1]]
+
+    @cached_property
+    def codes(self) -> np.ndarray[Any, Any]:
+        """The codes as numbers."""
+        from dagflow.arrow_types.buffers import numbers_of
+
+        return numbers_of(self.batch.column(CODE))
+
+    @cached_property
+    def removed(self) -> np.ndarray[Any, Any]:
+        """The marks of keys that are gone."""
+        from dagflow.arrow_types.buffers import marks_of
+
+        return marks_of(self.batch.column(REMOVED))
+
+    def find(self, codes: np.ndarray[Any, Any], keys: pa.Array, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return the numbers of the rows of keys, -1 where there is none. `codes`: those of the keys at `places`, sorted."""
+        import numpy as np
+
+        found = np.full(len(places), -1, dtype=np.int64)
+        if not len(self) or not len(places):
+            return found
+        own = self.codes
+        at = np.searchsorted(own, codes)
+        asked = np.flatnonzero(at < len(own))
+        asked = asked[own[at[asked]] == codes[asked]]
+        while len(asked):
+            same = _same(self.batch.column(KEY), at[asked], keys, places[asked])
+            found[asked[same]] = at[asked[same]]
+            asked = asked[~same]  # another key with the same code: it may be the next one
+            at[asked] += 1
+            asked = asked[at[asked] < len(own)]
+            asked = asked[own[at[asked]] == codes[asked]]
+        return found
+
+    def between(self, start: int, stop: int) -> KeyedRows:
+        """Return the rows with codes in `[start, stop)`."""
+        import numpy as np
+
+        first = np.searchsorted(self.codes, np.uint64(start)) if start else 0
+        last = np.searchsorted(self.codes, np.uint64(stop)) if stop < END else len(self)
+        return self if last - first == len(self) else KeyedRows(self.batch.slice(int(first), int(last - first)))
+
+    def where(self, mask: np.ndarray[Any, Any]) -> KeyedRows:
+        """Return the rows that a mask selects."""
+        from dagflow.arrow_types.buffers import of_marks
+
+        return self if mask.all() else KeyedRows(self.batch.filter(of_marks(mask)))
+
+    def without_removed(self) -> KeyedRows:
+        """Return the rows of keys that are there."""
+        return self.where(~self.removed)
+
+
+def _same(own: pa.Array, rows: np.ndarray[Any, Any], keys: pa.Array, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return whether keys are equal, pair by pair."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from dagflow.arrow_types.buffers import marks_of, numbers_of, of_numbers
+
+    if pa.types.is_integer(own.type):
+        equal: np.ndarray[Any, Any] = numbers_of(own)[rows] == numbers_of(keys)[places]
+        return equal
+    pairs = own.take(of_numbers(rows)), keys.take(of_numbers(places))
+    return marks_of(pc.equal(*pairs))  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def rows_of(
+    keys: pa.Array,
+    columns: Sequence[pa.Array],
+    schema: pa.Schema,
+    *,
+    removed: bool = False,
+    codes: np.ndarray[Any, Any] | None = None,
+    record_key: RecordKey | None = None,
+) -> KeyedRows:
+    """Return rows of keys, in any order: of a key that comes twice, the last row. `removed`: the keys are gone, `columns` empty.
+
+    >>> import pyarrow as pa
+    >>> schema = schema_of(pa.int64(), [("n", pa.int64())])
+    >>> rows = rows_of(pa.array([7, 1, 7]), [pa.array([1, 2, 3])], schema)
+    >>> sorted(zip(rows.batch.column("key").to_pylist(), rows.batch.column("n").to_pylist()))
+    [(1, 2), (7, 3)]
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    from dagflow.arrow_types.buffers import of_marks, of_numbers
+
+    codes = codes_of(keys, record_key) if codes is None else codes
+    if removed:
+        columns = [pa.nulls(len(keys), field.type) for field in list(schema)[2:-1]]
+    marks = of_marks(np.full(len(keys), removed))
+    return _sorted(pa.RecordBatch.from_arrays([of_numbers(codes), keys, *columns, marks], schema=schema), codes)
+
+
+def schema_of(key: pa.DataType, columns: Sequence[tuple[str, pa.DataType]]) -> pa.Schema:
+    """Return the columns of `KeyedRows`, of a type of keys and with these columns."""
+    import pyarrow as pa
+
+    return pa.schema([(CODE, pa.uint64()), (KEY, key), *columns, (REMOVED, pa.bool_())])
+
+
+def together(rows: Sequence[KeyedRows]) -> KeyedRows:
+    """Return rows one after the other, where each has higher codes than those before it."""
+    return rows[0] if len(rows) == 1 else KeyedRows(_one([each.batch for each in rows]))
+
+
+def merged(rows: Sequence[KeyedRows]) -> KeyedRows:
+    """Return the rows of all, later ones first: of a key in several, its row in the last of them."""
+    import numpy as np
+
+    some = [each for each in rows if len(each)] or list(rows[:1])
+    if len(some) == 1:
+        return some[0]
+    return _sorted(_one([each.batch for each in some]), np.concatenate([each.codes for each in some]))
+
+
+def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    (batch,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return batch
+
+
+def _sorted(batch: pa.RecordBatch, codes: np.ndarray[Any, Any]) -> KeyedRows:
+    import numpy as np
+
+    from dagflow.arrow_types.buffers import of_numbers
+
+    order = np.argsort(codes, kind="stable")
+    codes = codes[order]
+    same = np.flatnonzero(codes[1:] == codes[:-1])
+    if len(same):
+        equal = _same(batch.column(KEY), order[same], batch.column(KEY), order[same + 1])
+        keep = np.ones(len(order), dtype=bool)
+        keep[same[equal]] = False  # an older row of the same key
+        if not equal.all():
+            order, keep = _by_key(batch, codes, order, keep, same[~equal])
+        order = order[keep]
+    return KeyedRows(batch if len(order) == len(batch) and _is_range(order) else batch.take(of_numbers(order)))
+
+
+def _is_range(order: np.ndarray[Any, Any]) -> bool:
+    return bool((order[1:] > order[:-1]).all())
+
+
+def _by_key(
+    batch: pa.RecordBatch,
+    codes: np.ndarray[Any, Any],
+    order: np.ndarray[Any, Any],
+    keep: np.ndarray[Any, Any],
+    odd: np.ndarray[Any, Any],
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Sort rows of different keys that have one code, and keep the last one of each key. Such codes are rare."""
+    import numpy as np
+
+    from dagflow.arrow_types.buffers import of_numbers
+
+    order, keys = order.copy(), batch.column(KEY)
+    for code in np.unique(codes[odd]):
+        first, last = np.searchsorted(codes, code), np.searchsorted(codes, code, side="right")
+        rows = order[first:last]
+        newest = dict(zip(keys.take(of_numbers(rows)).to_pylist(), rows.tolist(), strict=True))
+        kept = [newest[key] for key in sorted(newest)]
+        order[first : first + len(kept)] = kept
+        keep[first:last] = False
+        keep[first : first + len(kept)] = True
+    return order, keep
