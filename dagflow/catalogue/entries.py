@@ -98,6 +98,8 @@ def catalogue() -> tuple[list[CatalogueEntry], list[BrokenPlugin]]:
     entries = []
     for name in library.__all__:
         cls = getattr(library, name)
+        if not inspect.isclass(cls):  # a module of functions, as `agg`
+            continue
         folder = cls.__module__.split(".")[1]
         if folder in GROUPS and not _is_value(cls):
             entries.append(CatalogueEntry(name, GROUPS[folder], cls, doc_parts(cls.__doc__)))

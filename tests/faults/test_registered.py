@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import typing
 from typing import Any
 
@@ -15,7 +16,7 @@ def sinks() -> dict[str, tuple[str, ...]]:
     library: Any = operators
     for name in library.__all__:
         sink: Any = getattr(operators, name)
-        if sink.__module__.startswith("operators.sinks."):
+        if inspect.isclass(sink) and sink.__module__.startswith("operators.sinks."):
             types = (typing.get_type_hints(base).get("mode") for base in sink.__mro__)
             found[name] = next(filter(None, map(typing.get_args, types)), ("",))
     return found
