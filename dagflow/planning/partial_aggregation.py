@@ -12,6 +12,7 @@ from dagflow.model.graph.partitioning import key_of_port
 from dagflow.model.graph.topology import order
 from dagflow.model.operator.base import Operator
 from dagflow.planning.plan import Plan
+from dagflow.planning.relays import names_in_tasks
 
 PARTIAL = "partial"
 
@@ -19,7 +20,7 @@ PARTIAL = "partial"
 def add_partial_aggregations(plan: Plan) -> Plan:
     """Put `OPERATOR.partial` on each stream to a keyed port whose operator has a partial aggregation."""
     dag = plan.dag
-    nodes, streams, types = dict(dag.nodes), dict(dag.streams), dict(dag.types)
+    nodes, streams, types, in_tasks = dict(dag.nodes), dict(dag.streams), dict(dag.types), names_in_tasks(dag)
     for name, node in dag.nodes.items():
         for source, sink in dag.upstream(name):
             before = f"{name}.{PARTIAL}"
@@ -30,6 +31,8 @@ def add_partial_aggregations(plan: Plan) -> Plan:
                 continue
             operator, port = partial
             into = PortName(name, port)
+            if source.operator not in in_tasks and _types(operator, dag.types[source])["output"] is Any:
+                continue  # its rows have no form as work items, which go from the driver to tasks
             nodes[before] = OperatorNode(before, operator, node.where, inside=node.inside)
             types |= {PortName(before, each): tp for each, tp in _types(operator, dag.types[source]).items()}
             types[into] = types[PortName(before, "output")]

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import attrs
 
+from dagflow.model.graph.checks import CheckedDag
 from dagflow.model.graph.dag import OperatorNode, PortName, Stream
 from dagflow.model.graph.partitioning import key_of_port, partitioner_of
 from dagflow.model.graph.topology import order
@@ -33,22 +34,38 @@ class Relay(Operator, Generic[T]):
         self.output.emit(record)
 
 
+def names_in_tasks(dag: CheckedDag) -> set[str]:
+    """Return the operators that run in tasks: partitioned ones, those that need an exchange, and all behind them."""
+    found: set[str] = set()
+    for name, node in dag.nodes.items():
+        upstream = dag.upstream(name)
+        above = any(source.operator in found for source, _ in upstream)
+        if upstream and (above or _asks(dag, name) or partitioner_of(node) is not None):
+            found.add(name)
+    return found
+
+
+def _asks(dag: CheckedDag, name: str) -> bool:
+    """Return whether an operator needs an exchange before it."""
+    node = dag.nodes[name]
+    return isinstance(node.operator, DataFrameOperator) or any(
+        key_of_port(node, k.port) is not None for _, k in dag.upstream(name)
+    )
+
+
 def add_relays(plan: Plan) -> Plan:
     """Put a relay on each stream from the driver to a port that needs an exchange.
 
     These are ports of operators that also get records from tasks, that are keyed, or that are DataFrame operators.
     """
     dag = plan.dag
-    in_tasks: set[str] = set()
+    in_tasks = names_in_tasks(dag)
     needing: list[tuple[PortName, PortName]] = []
-    for name, node in dag.nodes.items():
+    for name in dag.nodes:
         upstream = dag.upstream(name)
-        above = [source.operator in in_tasks for source, _ in upstream]
-        asks = isinstance(node.operator, DataFrameOperator) or any(key_of_port(node, k.port) is not None for _, k in upstream)
-        if upstream and (any(above) or asks or partitioner_of(node) is not None):
-            in_tasks.add(name)
-            if any(above) or asks:
-                needing += [pair for pair, is_above in zip(upstream, above, strict=True) if not is_above]
+        from_driver = [pair for pair in upstream if pair[0].operator not in in_tasks]
+        if len(from_driver) < len(upstream) or _asks(dag, name):
+            needing += from_driver
     if not needing:
         return plan
     nodes, streams, types = dict(dag.nodes), dict(dag.streams), dict(dag.types)

@@ -60,11 +60,14 @@ class Accumulator:
         """Return the accumulator of a column of a type. Raises ValueColumnRefused."""
         if t.is_dictionary(kind):
             kind = kind.value_type
+        if t.is_float16(kind):
+            kind = pa.float32()
         if function == "count":
             return cls(name, function, column, pa.int64())
         adds = function in ("sum", "mean")
         is_number = t.is_integer(kind) or t.is_floating(kind) or t.is_decimal(kind) or t.is_null(kind)
-        if (adds and not is_number) or t.is_nested(kind):
+        is_odd = t.is_decimal(kind) and not t.is_decimal128(kind)
+        if (adds and not is_number) or t.is_nested(kind) or is_odd:
             raise ValueColumnRefused(column=str(column), type=str(kind), lack="added up" if adds else "compared")
         if adds and not t.is_null(kind):
             kind = pa.decimal128(38, kind.scale) if t.is_decimal(kind) else pa.float64() if t.is_floating(kind) else pa.int64()
@@ -209,10 +212,22 @@ def counts_type(kind: pa.DataType) -> pa.DataType:
 
 
 def plain_column(column: pa.Array) -> pa.Array:
-    """Return a column without a dictionary, and with one zero."""
+    """Return a column without a dictionary, with one zero and one NaN."""
     if t.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    return pc.add(column, pa.scalar(0.0, column.type)) if t.is_floating(column.type) else column
+    if not t.is_floating(column.type):
+        return column
+    column = column.cast(pa.float32()) if t.is_float16(column.type) else column
+    column = pc.add(column, pa.scalar(0.0, column.type))
+    is_nan = pc.is_nan(column)
+    return pc.if_else(is_nan, pa.scalar(float("nan"), column.type), column) if pc.any(is_nan).as_py() else column
+
+
+def is_alike_type(one: pa.DataType, other: pa.DataType) -> bool:
+    """Return True for types of keys whose equal values are one group: integers of any width, or texts."""
+    one, other = (kind.value_type if t.is_dictionary(kind) else kind for kind in (one, other))
+    kinds = (t.is_integer, t.is_floating, lambda kind: t.is_string(kind) or t.is_large_string(kind))
+    return one == other or t.is_null(one) or t.is_null(other) or any(is_kind(one) and is_kind(other) for is_kind in kinds)
 
 
 def group_codes(batch: pa.RecordBatch | pa.Table, keys: Sequence[str]) -> tuple[Ints, Ints]:
@@ -307,7 +322,7 @@ def _summed(codes: Ints, values: Any, groups: int, sign: int) -> pa.Array:
 
 
 def _extremes(function: str, codes: Ints, values: pa.Array, groups: int, sign: int, *, keeps_all: bool) -> pa.Array:
-    if not keeps_all and not t.is_floating(values.type):  # of floats, Acero leaves NaN out
+    if not keeps_all and not t.is_floating(values.type) and not t.is_duration(values.type):  # Acero leaves NaN out
         best = _grouped({"value": (values, function)}, codes, groups)["value"]
         there = best.is_valid().to_numpy(zero_copy_only=False)
         codes, values = np.flatnonzero(there), best.drop_null()

@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 from dagflow import InputPort, Operator, OperatorContext, OutputPort, WindowState
 from dagflow.config import one_of
 from dagflow.errors import ColumnNotThere
-from operators.aggregate.accumulators import MAX_ROWS, ROWS, Accumulator, accumulated, merged, retyped
+from operators.aggregate.accumulators import MAX_ROWS, ROWS, Accumulator, accumulated, is_alike_type, merged, retyped
 from operators.aggregate.agg import Aggregation
+from operators.aggregate.errors import ColumnTypeChanged
 from operators.aggregate.fields import ResultScope, no_key
 from operators.problems import all_problems
 
@@ -28,7 +29,13 @@ MAX_ROWS_OF_A_BATCH = 1 << 15
 
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(names)
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _aggregations(_: object, attribute: attrs.Attribute[Any], value: Mapping[str, Any]) -> None:
+    for name, each in value.items():
+        if not isinstance(each, Aggregation):
+            raise TypeError(f"{name}={each!r} is not an aggregate: write {name}=agg.count(), or agg.sum('x')")
 
 
 @attrs.define
@@ -39,17 +46,20 @@ class _Groups:
     waiting: list[tuple[pa.RecordBatch, int]] = attrs.field(factory=list)
     rows: int = 0
     tables: list[pa.Table] = attrs.field(factory=list)
+    key_types: dict[str, pa.DataType] = attrs.field(factory=dict)
 
     def __deepcopy__(self, memo: object) -> _Groups:
-        return _Groups(self.accumulators, self.waiting[:], self.rows, self.tables[:])
+        return _Groups(self.accumulators, self.waiting[:], self.rows, self.tables[:], dict(self.key_types))
 
 
 @attrs.define
 class _Grouping(Operator):
     """The base of `GroupBy` and its partial aggregation: makes tables of groups of rows."""
 
-    keys: tuple[str, ...] = attrs.field(default=(), converter=_names)
-    aggregates: Mapping[str, Aggregation] = attrs.field(factory=dict)
+    keys: tuple[str, ...] = attrs.field(
+        default=(), converter=_names, validator=attrs.validators.deep_iterable(attrs.validators.instance_of(str))
+    )
+    aggregates: Mapping[str, Aggregation] = attrs.field(factory=dict, validator=_aggregations)
 
     input = InputPort[Any]()
     output = OutputPort[Any]()
@@ -93,7 +103,18 @@ class _Grouping(Operator):
         for name, each in self.aggregates.items():
             kind = pa.int64() if each.column is None else schema.field(each.column).type
             fresh.append(Accumulator.of(name, each.function, each.column, kind, keeps_all=self.input.is_changing))
+        self._check_keys(schema)
         groups.tables, groups.accumulators = retyped(groups.tables, groups.accumulators, fresh)
+
+    def _check_keys(self, schema: pa.Schema) -> None:
+        """Raise ColumnTypeChanged where a key has another kind of values than those so far."""
+        kinds = self.groups.key_types
+        for name in self.keys:
+            kind = schema.field(name).type
+            if not is_alike_type(kinds.setdefault(name, kind), kind):
+                raise ColumnTypeChanged(column=name, before=str(kinds[name]), now=str(kind))
+            if pa.types.is_null(kinds[name]):
+                kinds[name] = kind
 
     def _gather(self) -> None:
         """Group the rows that wait."""
@@ -120,16 +141,18 @@ class PartialGroupBy(_Grouping):
     def _gather(self) -> None:
         super()._gather()
         if len(self.groups.tables) == 1 and self.groups.tables[0].num_rows > MAX_PARTIAL_GROUPS:
-            self.end_window()
+            self._send()
 
     def end_window(self) -> None:
         """Emit the groups, with what is kept of them."""
         super()._gather()
-        table = self._merge()
-        if table is not None:
+        self._send()
+
+    def _send(self) -> None:
+        if (table := self._merge()) is not None:
             for batch in table.to_batches():
                 self.output.emit_batch(batch)
-        self.groups = _Groups()
+        self.groups.tables = []  # the types stay: a batch may be going on
 
 
 @attrs.define(init=False)
@@ -166,10 +189,13 @@ class GroupBy(_Grouping):
         return self.scope == "all"
 
     def __init__(self, *keys: str, **properties: Any) -> None:
-        own = {name: each for name, each in properties.items() if not isinstance(each, Aggregation)}
-        aggregates = {name: each for name, each in properties.items() if isinstance(each, Aggregation)}
-        own.setdefault("keys", keys)
-        own.setdefault("aggregates", aggregates)
+        known = {field.name for field in attrs.fields(GroupBy) if field.init}
+        own = {name: properties.pop(name) for name in known & properties.keys() if not isinstance(properties[name], Aggregation)}
+        for name, given in (("keys", keys), ("aggregates", properties)):
+            if name not in own:
+                own[name] = given
+            elif given:
+                raise TypeError(f"GroupBy got {name}={own[name]!r} and more of them: give all in one place")
         self.__attrs_init__(**own)  # made by attrs
 
     def check(self) -> None:
@@ -179,6 +205,7 @@ class GroupBy(_Grouping):
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
                 problems.append(f"the column {twice[0]!r} would be there twice: give the aggregate, or the key, another name")
+            problems += [f"{name!r} has a '#', which marks what is kept of groups: rename it" for name in names if "#" in name]
             if not names:
                 problems.append("it has neither keys nor aggregates: GroupBy('shop', sold=agg.count())")
 
@@ -197,8 +224,9 @@ class GroupBy(_Grouping):
         """Take groups in."""
         groups = self.groups
         fresh = [Accumulator.of_parts(name, each.function, each.column, batch.schema) for name, each in self.aggregates.items()]
+        self._check_keys(batch.schema)
         groups.tables, groups.accumulators = retyped(groups.tables, groups.accumulators, fresh)
-        groups.tables.append(pa.Table.from_batches([batch]))
+        groups.tables += retyped([pa.Table.from_batches([batch])], fresh, groups.accumulators)[0]
         self._merge(least=2 * MAX_PARTIAL_GROUPS)
 
     def end_window(self) -> None:

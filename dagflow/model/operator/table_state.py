@@ -9,7 +9,7 @@ import attrs
 
 from dagflow.model.errors.running import StateDeclaration
 from dagflow.model.operator.map_state import KeyedState
-from dagflow.model.types.keyed_rows import KEY, KINDS, KeyedRows, RecordKey, codes_of, merged, rows_of, schema_of
+from dagflow.model.types.keyed_rows import CODE, KEY, KINDS, REMOVED, KeyedRows, RecordKey, codes_of, merged, rows_of, schema_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -84,8 +84,6 @@ class KeyedTable:
         if columns.keys() != self.columns.keys():
             raise TypeError(f"a row has the columns {', '.join(self.columns)}, not {', '.join(columns)}")
         values = [columns[name].cast(schema.field(name).type) for name in self.columns]
-        if keys.null_count:
-            raise TypeError("a key is null: bytes stand for keys of other types")
         self._changes.append((kind, rows_of(keys, values, schema, record_key=self._record_key(kind))))
 
     def remove(self, keys: pa.Array) -> None:
@@ -169,6 +167,8 @@ def _kind_of(keys: pa.Array) -> tuple[str, pa.Array]:
     import pyarrow as pa
 
     kind, types = keys.type, pa.types
+    if keys.null_count:
+        raise TypeError("a key is null: bytes stand for keys of other types")
     if types.is_integer(kind) and str(kind) != "uint64":
         return "int64", keys.cast(pa.int64())
     if types.is_string(kind) or types.is_large_string(kind):
@@ -200,8 +200,9 @@ class TableState(KeyedState[KeyedTable]):
 
     def __init__(self, columns: Mapping[str, str], *, record_key: Callable[[bytes], object] | None = None) -> None:
         super().__init__(factory=self._empty)
-        if not columns or KEY in columns:
-            raise StateDeclaration(declaration="TableState", reason="give the types of its columns by name; `key` is the key")
+        if not columns or {CODE, KEY, REMOVED} & columns.keys():
+            reason = f"give the types of its columns by name, other than {KEY}, {CODE} and {REMOVED}"
+            raise StateDeclaration(declaration="TableState", reason=reason)
         if record_key is not None and not callable(record_key):
             raise StateDeclaration(declaration="TableState", reason=f"record_key is {record_key!r}: give a function")
         self.columns = dict(columns)

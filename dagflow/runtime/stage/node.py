@@ -136,6 +136,9 @@ class Node:
 
     def reject(self, reason: str, records: Sequence[Any], count: int, at: Sequence[RecordOrigin | int] = ()) -> None:
         """Count rejected records, and keep the first few as samples. `at`: their places, or their rows in the batch at hand."""
+        if self.context.retracts:  # they were rejected when they came
+            self.context.count("failed_retractions", count)
+            return
         self.figures.errors += count
         shown = records[: SAMPLES - len(self.figures.samples)]
         places: Sequence[RecordOrigin | int | None] = at or [None] * len(shown)

@@ -175,9 +175,10 @@ class Publisher:
         with self._session(window, f"looking at window {window.number} for {self.table!r}", _UNDECIDED) as session:
             self._wanted(window, staged)
             if any(each.is_signed for each in staged):
-                self._check_unique(session, window, staged)
                 with session.undone():
-                    self._upsert(session, staged, self._fitted(session, window, staged))
+                    target = self._fitted(session, window, staged)
+                    self._upsert(session, staged, target)
+                    self._check_unique(session, window, staged, target)
                 return
             if not session.columns(self.table) or not session.has_rules(self.table, self.keys):
                 return
@@ -197,19 +198,28 @@ class Publisher:
                 if rehearsal is not None:
                     session.rehearse(rehearsal)
 
-    def _check_unique(self, session: Session, window: StagedWindow, staged: Sequence[_Staged]) -> None:
-        """Raise RowsRefused where rows may be taken back, and two that stand have one key: which of them is to go?"""
-        keys = ", ".join(map(self.dialect.quoted, self.keys))
+    def _check_unique(self, session: Session, window: StagedWindow, staged: Sequence[_Staged], target: Mapping[str, str]) -> None:
+        """Raise RowsRefused where several rows that stand have one key, as the table compares it: which of them could go later?
+
+        The rows are in the table.
+        """
         for names, group in _by_columns(staged):
-            if not group[0].is_signed:
-                continue
-            standing = f"SELECT {keys} FROM ({self._rows(session, names, group)}) AS standing"
-            twice = session.select(f"{standing} GROUP BY {keys} HAVING count(*) > 1 LIMIT 1")
-            if twice:
-                key = ", ".join(f"{name} = {value!r}" for name, value in zip(self.keys, twice[0], strict=True))
-                reason = f"several rows have the key {key}, and rows are taken back by their key"
+            standing = self._rows(session, names, group)
+            [[rows]] = session.select(f"SELECT coalesce(sum({self.dialect.quoted(SIGN)}), 0) FROM ({standing}) AS standing")
+            same = self._same_keys(standing, group, target)
+            [[there]] = session.select(f"SELECT count(*) FROM {session.qualified(self.table)} AS kept WHERE {same}")
+            if there < rows:
+                reason = f"several rows have the same {', '.join(self.keys)}, and rows are taken back by their keys"
                 help_ = "name keys that identify a row: the columns that the rows are grouped by, for example"
                 raise RowsRefused(table=self.table, database=self.dialect.place, window=window.number, reason=reason, help=help_)
+
+    def _same_keys(self, rows: str, group: Sequence[_Staged], target: Mapping[str, str]) -> str:
+        """Return the condition that one of some staged rows has the keys of a row `kept` of the table, as the table compares."""
+        quoted, columns = self.dialect.quoted, _columns(group)
+        keys = {key: self.dialect.converted(quoted(key), columns[key], target[self.dialect.folded(key)]) for key in self.keys}
+        selected = ", ".join(f"{each} AS {quoted(key)}" for key, each in keys.items())
+        same = " AND ".join(f"kept.{quoted(key)} = other.{quoted(key)}" for key in self.keys)
+        return f"EXISTS (SELECT 1 FROM (SELECT {selected} FROM ({rows}) AS staged) AS other WHERE {same})"
 
     def publish(self, window: StagedWindow) -> None:
         """Bring the rows of a window into the table. A window that is in already is left alone."""
@@ -420,7 +430,9 @@ class Publisher:
         quoted = self.dialect.quoted
         for names, group in _by_columns(staged):
             if group[0].is_signed:
-                self._delete(session, names, group, target)
+                gone = self._rows(session, names, group, stands=False)
+                same = self._same_keys(gone, group, target)
+                session.run(f"DELETE FROM {session.qualified(self.table)} AS kept WHERE {same}")
         for names, group in _by_columns(staged):  # parts that lack a column leave it as it is
             columns = _columns(group)
             parts = self._rows(session, names, group)
@@ -434,17 +446,6 @@ class Publisher:
                 f" FROM ({parts}) AS staged) AS ranked WHERE {quoted(ROW + '_rank')} = 1 ORDER BY {', '.join(order)}"
                 f"{on_conflict(self.dialect, self.mode, self.keys, names)}"
             )
-
-    def _delete(self, session: Session, names: Sequence[str], group: Sequence[_Staged], target: Mapping[str, str]) -> None:
-        """Delete the rows that are taken back."""
-        quoted, columns = self.dialect.quoted, _columns(group)
-        keys = [self.dialect.converted(quoted(key), columns[key], target[self.dialect.folded(key)]) for key in self.keys]
-        selected = ", ".join(f"{each} AS {quoted(key)}" for key, each in zip(self.keys, keys, strict=True))
-        same = " AND ".join(f"gone.{quoted(key)} = kept.{quoted(key)}" for key in self.keys)
-        gone = f"SELECT {selected} FROM ({self._rows(session, names, group, stands=False)}) AS staged"
-        session.run(
-            f"DELETE FROM {session.qualified(self.table)} AS kept WHERE EXISTS (SELECT 1 FROM ({gone}) AS gone WHERE {same})"
-        )
 
     def _rows(self, session: Session, names: Sequence[str], group: Sequence[_Staged], *, stands: bool = True) -> str:
         """Return the statement that selects the rows of staged tables; those of an upsert with the columns of their order.
@@ -461,7 +462,8 @@ class Publisher:
         own = ", ".join(map(quoted, names))
         order = ", ".join(f"max({quoted(each)}) AS {quoted(each)}" for each in (ROW, ROW + "s"))
         having = f"sum({quoted(SIGN)}) {'>' if stands else '<'} 0"
-        return f"SELECT {own}, {order} FROM ({rows}) AS signed GROUP BY {own} HAVING {having}"
+        net = f"sum({quoted(SIGN)}) AS {quoted(SIGN)}"
+        return f"SELECT {own}, {order}, {net} FROM ({rows}) AS signed GROUP BY {own} HAVING {having}"
 
     def _key(self, session: Session, name: str, kind: str, target: Mapping[str, str]) -> str:
         """Return the expression by which rows with equal keys are found: equal in the table, where `a` and `a ` may be."""

@@ -30,8 +30,7 @@ from operators.sinks.tables.errors import RuleBroken
 from operators.sinks.tables.modes import Mode
 
 ROW, SIGN = "_dagflow_row", "_dagflow_sign"
-"""Columns of staged rows: their order in the window, and -1 for rows that are taken back."""
-"""The column with the number of a staged row, where the order of rows matters."""
+"""Columns of staged rows: their order, where it matters, and -1 for rows that are taken back."""
 
 
 def staged_prefix(application: str, sink: str) -> str:

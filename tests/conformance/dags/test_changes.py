@@ -19,7 +19,7 @@ from dagflow.lineage.peek import peek_at
 from dagflow.render.peek import peek_text
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, OperatorTask, check_operator, run_dag, run_operator
-from operators import Filter, GroupBy, Map, RecordWriter, agg
+from operators import Expect, Filter, GroupBy, Map, RecordWriter, agg
 from tests.conformance.windows import InWindows
 from tests.tiers import examples
 
@@ -285,3 +285,10 @@ def test_check_operator_finds_changes_that_do_not_cancel() -> None:
 
     with pytest.raises(AssertionError, match="changes cancel: record, records are taken back all of them"):
         check_operator(Forgets(), ORDERS, max_examples=20)
+
+
+def test_a_rejected_row_that_is_taken_back_is_not_rejected_again() -> None:
+    with OperatorTask(Expect(lambda order: order.worth > 2, max_share=1.0)) as task:
+        task.give("input", [Order(1, "a", 2)])
+        task.give("input", [Order(1, "a", 2)], retracts=True)
+    assert (task.skipped, task.counters["failed_retractions"]) == (1, 1)

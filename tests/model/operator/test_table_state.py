@@ -91,3 +91,17 @@ def test_its_declaration_names_its_columns() -> None:
             TableState(columns)
     with pytest.raises(StateDeclaration, match="record_key is 3: give a function"):
         TableState({"n": "int64"}, record_key=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.string(), pa.binary()])
+def test_a_null_is_not_a_key(kind: pa.DataType) -> None:
+    table = KeyedTable({"n": "int64"})
+    for action in (table.lookup, table.remove, lambda keys: table.put(keys, {"n": pa.array([1])})):
+        with pytest.raises(TypeError, match="a key is null"):
+            action(pa.nulls(1, kind))
+
+
+@pytest.mark.parametrize("name", ["key", "$code", "$removed"])
+def test_names_of_its_own_columns_are_refused(name: str) -> None:
+    with pytest.raises(StateDeclaration, match="other than key"):
+        TableState({name: "int64"})

@@ -16,12 +16,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dagflow import DAG
 from dagflow.errors import ColumnNotThere, ColumnTypeChanged, TotalNotHeld, ValueColumnRefused
-from dagflow.testing import OperatorTask, run_operator
+from dagflow.testing import Collector, OperatorTask, run_dag, run_operator
 from operators import GroupBy, agg
 from operators.aggregate.accumulators import Accumulator, accumulated, merged
 from operators.aggregate.group_by import PartialGroupBy
+from tests.conformance.windows import InWindows
 from tests.tiers import examples
+
+
+@attrs.frozen
+class Number:
+    """A row with one column."""
+
+    k: int
+
 
 NAN = float("nan")
 VALUES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
@@ -236,3 +246,76 @@ def test_digits_of_many_rows_are_carried() -> None:
     for _ in range(40):  # twice as much each time
         table = merged([table, table], (), [accumulator])
     assert accumulator.results(table).to_pylist() == [2.0**40]
+
+
+def counted(*batches: pa.RecordBatch) -> int:
+    """The rows that a partial aggregation counts."""
+    partial = PartialGroupBy(keys=["k"], aggregates={"n": agg.count()})
+    return sum(row["#rows"] for row in run_operator(partial, {"input": list(batches)})["output"])
+
+
+def test_a_partial_aggregation_of_many_groups_goes_on_after_it_has_sent_them() -> None:
+    many = pa.record_batch({"k": pa.array(range(120_000), pa.int32())})
+    assert counted(many, pa.record_batch({"k": pa.array(range(5), pa.int64())})) == 120_005
+    huge = pa.record_batch({"k": pa.array([number % 150_000 for number in range(2**20 + 1000)])})
+    assert counted(huge) == 2**20 + 1000
+
+
+def test_all_nan_are_one_key() -> None:
+    nan = pa.array([float("nan"), -float("nan")])
+    assert [row["n"] for row in grouped({"k": nan}, n=agg.count())] == [2]
+
+
+def test_types_of_keys_stay_of_one_kind() -> None:
+    widths = [{"k": pa.array([1], pa.int8())}, {"k": pa.array([1, 2], pa.int64())}, {"k": pa.nulls(1)}]
+    assert grouped(*widths, n=agg.count()) == [{"k": 1, "n": 2}, {"k": 2, "n": 1}, {"k": None, "n": 1}]
+    for other in (["a"], [0.5]):
+        with pytest.raises(ColumnTypeChanged, match=r"the column 'k' is (string|double), and was int64 before"):
+            grouped({"k": [1]}, {"k": other}, n=agg.count())
+
+
+def test_partial_groups_without_values_join_others() -> None:
+    aggregates = {"total": agg.sum("v"), "least": agg.min("v")}
+    partials = [
+        run_operator(PartialGroupBy(keys=["k"], aggregates=aggregates), {"input": [pa.record_batch(rows)]}, form="batch")
+        for rows in ({"k": [1], "v": [2]}, {"k": [1], "v": pa.nulls(1)})
+    ]
+    kinds = [Accumulator.of(name, each.function, each.column, pa.int64()) for name, each in aggregates.items()]
+    nothing = [Accumulator.of(name, each.function, each.column, pa.null()) for name, each in aggregates.items()]
+    assert [each["output"][0]["#rows"] for each in partials] == [1, 1]
+    with OperatorTask(GroupBy("k", **aggregates), in_batches=True) as task:
+        for accumulators, values in ((kinds, pa.array([2])), (nothing, pa.nulls(1))):
+            table = accumulated(pa.record_batch({"k": pa.array([1]), "v": values}), ("k",), accumulators, 1)
+            task.give("partials", table.to_batches()[0])
+    assert task.emitted["output"] == [{"k": 1, "total": 2, "least": 2}]
+
+
+def test_durations_have_extremes_and_half_floats_sums() -> None:
+    pauses = pa.array([5, 3], pa.duration("us"))
+    assert str(grouped({"k": [1, 1], "v": pauses}, least=agg.min("v"))[0]["least"]).endswith("00.000003")
+    halves = pa.array([0.5, 1.5], pa.float32()).cast(pa.float16())
+    assert grouped({"k": [1, 1], "v": halves}, total=agg.sum("v"), most=agg.max("v")) == [{"k": 1, "total": 2.0, "most": 1.5}]
+
+
+def test_what_it_is_given_is_not_dropped() -> None:
+    with pytest.raises(TypeError, match="and more of them: give all in one place"):
+        GroupBy("k", aggregates={"n": agg.count()}, m=agg.count())
+    with pytest.raises(TypeError, match="n='sum' is not an aggregate: write"):
+        GroupBy("k", n="sum")
+    with pytest.raises(ValueError, match="'a#b' has a '#'"):
+        GroupBy("a#b", n=agg.count()).check()
+    assert GroupBy(keys="shop").keys == ("shop",)
+
+
+def test_it_runs_behind_an_operator_of_the_driver() -> None:
+    seen = Collector[Any]()
+
+    def populate_dag(dag: DAG, conf: object) -> None:
+        numbers = dag.add_operator("numbers", InWindows[Number]([[Number(1), Number(2)], [Number(1)]]))
+        by = dag.add_operator("by", GroupBy("k", n=agg.count()))
+        dag.add_operator("seen", seen)
+        dag.add_stream("all", numbers.output, by.input)
+        dag.add_stream("groups", by.output, seen.input)
+
+    run_dag(populate_dag)
+    assert seen.records == [{"k": 1, "n": 2}, {"k": 2, "n": 1}]
