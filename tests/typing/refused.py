@@ -114,7 +114,7 @@ def populate_dag(dag: DAG) -> None:
     dag.add_operator("22", Lengths())  # error
     dag.add_module("23", Words())  # error
     Lengths(most=3)  # error
-    FileInput(["logs"], block_size="big")  # error
+    FileInput(["logs"], block_size=["64 MiB"])  # error
 
 
 def initial(word: str) -> str:

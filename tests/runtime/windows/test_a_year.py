@@ -88,7 +88,8 @@ def test_a_year(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(list(out.glob("part-*"))) == HOURS // EVERY
     assert read_dataset(str(out)).count_rows() == HOURS // EVERY
     half = len(sizes) // 2
-    assert max(files for files, _ in sizes[half:]) <= max(files for files, _ in sizes[:half]) + 5
+    # the layers of a state merge like the digits of a number: twice as many windows may be one digit more, in each partition
+    assert max(files for files, _ in sizes[half:]) <= max(files for files, _ in sizes[:half]) + 10
     assert max(size for _, size in sizes[half:]) <= 1.1 * max(size for _, size in sizes[:half])
     assert sizes[-1][0] < 3 * KEEP + 100
     entries = [entry for entry in Ledger.open(str(out)).entries() if entry.data is not None]
