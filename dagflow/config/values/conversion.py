@@ -364,7 +364,7 @@ def millis_of(value: Any) -> Any:
     return _of_words(units.Millis, value)
 
 
-def size_of(value: Any) -> Any:
+def size_of(value: int | str | None) -> Any:
     """Return a size that may be written in words, as a converter of properties.
 
     >>> size_of("64MiB"), size_of(4096)
