@@ -172,7 +172,7 @@ def canonical(column: Any) -> list[Any]:
     if t.is_temporal(kind):
         numbers = column.view(pa.int32() if kind.bit_width == 32 else pa.int64()).to_pylist()
         factor = DAY * 10**9 if t.is_date32(kind) else NS["ms" if t.is_date64(kind) else kind.unit]
-        return [None if number is None else number * factor for number in numbers]
+        return [None if each is None else each * factor for each in numbers]
     if t.is_struct(kind):
         parts = [canonical(part) for part in column.flatten()]
         names = [field.name for field in kind]

@@ -120,7 +120,7 @@ def expected(case: Case) -> Counter[tuple[Any, ...]]:
     with duckdb.connect() as connection:
         connection.register("rows", rows)
         each = f"SELECT {by + ', ' if by else ''} count(*), count(v), min(v), max(v) FROM rows"
-        found: pa.Table = connection.execute(f"{each} GROUP BY {by}" if by else f"{each} HAVING count(*) > 0").to_arrow_table()
+        found: pa.Table = connection.sql(f"{each} GROUP BY {by}" if by else f"{each} HAVING count(*) > 0").to_arrow_table()
     groups = rows_of(found)
     if case.kind not in ADDED_UP:
         return groups
