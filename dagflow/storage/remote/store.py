@@ -181,6 +181,6 @@ def _says_exists(error: Exception) -> bool:
 
 def _read(driver: Any, path: str, start: int | None = None, stop: int | None = None) -> bytes | None:
     try:
-        return bytes(driver.cat_file(path, start=start, end=stop))
+        return bytes(driver.cat_file(path) if start is None else driver.cat_file(path, start=start, end=stop))
     except (FileNotFoundError, IsADirectoryError):
         return None
