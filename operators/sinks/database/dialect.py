@@ -144,11 +144,11 @@ class Session(abc.ABC):
 
     @contextmanager
     def undone(self) -> Iterator[None]:
-        """Check all rules at the end of a block, and undo it."""
-        self.run("SAVEPOINT dagflow_tried")
+        """Undo what a block does, which may be nothing but a trial."""
+        self.run("SAVEPOINT dagflow_trial")
         yield
-        self.check_deferred()
-        self.run("ROLLBACK TO SAVEPOINT dagflow_tried")
+        self.run("ROLLBACK TO SAVEPOINT dagflow_trial")
+        self.run("RELEASE SAVEPOINT dagflow_trial")
 
     def check_deferred(self) -> None:  # noqa: B027  # sessions of others need not have it
         """Check the rules that would be checked at the end of the transaction."""

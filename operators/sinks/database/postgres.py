@@ -355,38 +355,38 @@ class PostgresSession(Session):
             return
         rows, copy = (self.qualified(f"{each.scratch}_{part}") for part in ("rows", "copy"))
         names = ", ".join(map(self._quoted, each.names))
-        self.run("SAVEPOINT dagflow_rehearsal")
-        made = self._copy(each, rows)
-        (within,) = self.select(f"SELECT pg_get_partition_constraintdef(to_regclass({PARAMETER}))", table)
-        if within[0]:
-            self.run(f"ALTER TABLE {rows} ADD CHECK ({within[0]})")
-        order = list(map(self._quoted, each.order))
-        for column in order:
-            self.run(f"ALTER TABLE {rows} ADD COLUMN {column} bigint")
-        self.run(
-            f"INSERT INTO {rows} ({', '.join([names, *order])}) SELECT {', '.join([*each.values, *order])}"
-            f" FROM ({each.staged}) AS staged"
-        )
-        indexes = self._indexes(each.table, each.keys)
-        if indexes or set(self.columns(each.table)) - set(each.names):  # an upsert leaves columns that are absent as they are
-            self._copy(each, copy, " INCLUDING INDEXES")
-            for (name,) in self.select(
-                f"SELECT conname FROM pg_constraint WHERE conrelid = to_regclass({PARAMETER})"
-                " AND contype = 'c' AND NOT convalidated",
-                table,
-            ):
-                self.run(f"ALTER TABLE {copy} DROP CONSTRAINT {self._quoted(name)}")  # rows that are there may break it
-            if each.mode != "replace":
-                self._fill(table, rows, copy, [index for index in self._indexes(each.table, ()) if not made & set(index.columns)])
-            newest = rows
-            if each.keys:
-                keys, newest_first = ", ".join(map(self._quoted, each.keys)), ", ".join(f"{name} DESC" for name in order)
-                newest = f"(SELECT DISTINCT ON ({keys}) * FROM {rows} ORDER BY {keys}, {newest_first}) AS newest"
-            ordered = f" ORDER BY {', '.join(order)}" if order else ""
-            self.run(f"INSERT INTO {copy} ({names}) SELECT {names} FROM {newest}{ordered}{each.on_conflict}")
-            self.check_deferred()
-        self.run("ROLLBACK TO SAVEPOINT dagflow_rehearsal")
-        self.run("RELEASE SAVEPOINT dagflow_rehearsal")
+        with self.undone():
+            made = self._copy(each, rows)
+            (within,) = self.select(f"SELECT pg_get_partition_constraintdef(to_regclass({PARAMETER}))", table)
+            if within[0]:
+                self.run(f"ALTER TABLE {rows} ADD CHECK ({within[0]})")
+            order = list(map(self._quoted, each.order))
+            for column in order:
+                self.run(f"ALTER TABLE {rows} ADD COLUMN {column} bigint")
+            self.run(
+                f"INSERT INTO {rows} ({', '.join([names, *order])}) SELECT {', '.join([*each.values, *order])}"
+                f" FROM ({each.staged}) AS staged"
+            )
+            indexes = self._indexes(each.table, each.keys)
+            if indexes or set(self.columns(each.table)) - set(each.names):  # an upsert leaves columns that are absent as they are
+                self._copy(each, copy, " INCLUDING INDEXES")
+                for (name,) in self.select(
+                    f"SELECT conname FROM pg_constraint WHERE conrelid = to_regclass({PARAMETER})"
+                    " AND contype = 'c' AND NOT convalidated",
+                    table,
+                ):
+                    self.run(f"ALTER TABLE {copy} DROP CONSTRAINT {self._quoted(name)}")  # rows that are there may break it
+                if each.mode != "replace":
+                    self._fill(
+                        table, rows, copy, [index for index in self._indexes(each.table, ()) if not made & set(index.columns)]
+                    )
+                newest = rows
+                if each.keys:
+                    keys, newest_first = ", ".join(map(self._quoted, each.keys)), ", ".join(f"{name} DESC" for name in order)
+                    newest = f"(SELECT DISTINCT ON ({keys}) * FROM {rows} ORDER BY {keys}, {newest_first}) AS newest"
+                ordered = f" ORDER BY {', '.join(order)}" if order else ""
+                self.run(f"INSERT INTO {copy} ({names}) SELECT {names} FROM {newest}{ordered}{each.on_conflict}")
+                self.check_deferred()
 
     def _copy(self, rehearsal: Rehearsal, copy: str, including: str = "") -> set[str]:
         """Create a copy of a table without rows. Return the columns whose values the server counts, which are null there.

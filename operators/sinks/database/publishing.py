@@ -179,6 +179,7 @@ class Publisher:
                     target = self._fitted(session, window, staged)
                     self._upsert(session, staged, target)
                     self._check_unique(session, window, staged, target)
+                    session.check_deferred()
                 return
             if not session.columns(self.table) or not session.has_rules(self.table, self.keys):
                 return

@@ -171,18 +171,16 @@ class _SqliteSession(Session):
         """Insert the rows into the table itself, and take that back: no other connection reads or writes meanwhile."""
         each, table = rehearsal, self.qualified(rehearsal.table)
         names = ", ".join(map(self.qualified, each.names))
-        self.run("SAVEPOINT dagflow_rehearsal")
-        for change in each.changes:
-            self.run(f"ALTER TABLE {table} {change}")
-        if each.mode == "replace":
-            self.run(f"DELETE FROM {table}")
-        source = f"FROM ({each.staged}) WHERE true"  # without WHERE, ON CONFLICT would belong to a join
-        taken = self.run(f"INSERT INTO {table} ({names}) SELECT {', '.join(each.values)} {source}{each.on_conflict}")
-        ((rows,),) = self.select(f"SELECT count(*) {source}")
-        if not each.on_conflict and taken != rows:  # a trigger with RAISE(IGNORE)
-            raise StatementRefused("rows", f"of {rows:,} rows, the table took {taken:,}")
-        self.run("ROLLBACK TO dagflow_rehearsal")
-        self.run("RELEASE dagflow_rehearsal")
+        with self.undone():
+            for change in each.changes:
+                self.run(f"ALTER TABLE {table} {change}")
+            if each.mode == "replace":
+                self.run(f"DELETE FROM {table}")
+            source = f"FROM ({each.staged}) WHERE true"  # without WHERE, ON CONFLICT would belong to a join
+            taken = self.run(f"INSERT INTO {table} ({names}) SELECT {', '.join(each.values)} {source}{each.on_conflict}")
+            ((rows,),) = self.select(f"SELECT count(*) {source}")
+            if not each.on_conflict and taken != rows:  # a trigger with RAISE(IGNORE)
+                raise StatementRefused("rows", f"of {rows:,} rows, the table took {taken:,}")
 
     def identity(self, table: str, create: bool = False) -> str | None:
         """Return the name of an empty index on the table, which goes with it when it is dropped."""

@@ -211,8 +211,7 @@ class Staging:
             evolves=self._evolves,
             table=self._table,
             scratch=part.table,
-            staged=f"SELECT {names} FROM {session.qualified(part.table)} WHERE {rows}"
-            + (f" AND {self._dialect.quoted(SIGN)} > 0" if self._is_signed else ""),
+            staged=f"SELECT {names} FROM {session.qualified(part.table)} WHERE {rows}",
             mode=self._mode,
             keys=self._keys,
             order=order,
