@@ -31,10 +31,11 @@ def add_partial_aggregations(plan: Plan) -> Plan:
                 continue
             operator, port = partial
             into = PortName(name, port)
-            if source.operator not in in_tasks and _types(operator, dag.types[source])["output"] is Any:
+            own_types = _types(operator, dag.types[source])
+            if source.operator not in in_tasks and own_types["output"] is Any:
                 continue  # its rows have no form as work items, which go from the driver to tasks
             nodes[before] = OperatorNode(before, operator, node.where, inside=node.inside)
-            types |= {PortName(before, each): tp for each, tp in _types(operator, dag.types[source]).items()}
+            types |= {PortName(before, each): tp for each, tp in own_types.items()}
             types[into] = types[PortName(before, "output")]
             old = next(s for s in streams.values() if sink in s.sinks)
             route, entry = old.route(sink), PortName(before, "input")

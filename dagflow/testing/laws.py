@@ -165,18 +165,16 @@ class _Laws:
         given, extra, gone = {self.port: records}, {self.port: some}, TakenBack({self.port: some})
         for form in self._forms(records):
             standing = self._standing(form, given)
-            for law, chunks in {
-                "before they come": (gone, given, extra),
-                "after they came": (extra, given, gone),
-                "all of them": (given, TakenBack(given)),
-            }.items():
-                expected = {} if law == "all of them" else standing
+            for when, taken_back, expected, chunks in (
+                ("before they come", some, standing, (gone, given, extra)),
+                ("after they came", some, standing, (extra, given, gone)),
+                ("all of them", records, {}, (given, TakenBack(given))),
+            ):
                 found = self._standing(form, *chunks)
                 if any(not _equal_in_any_order(found.get(port, []), expected.get(port, [])) for port in {*found, *expected}):
                     raise AssertionError(
-                        f"{self._name}: changes cancel: {form}, records are taken back {law}\n  records    {records!r}\n"
-                        f"  taken back {records if law == 'all of them' else some!r}\n  expected   {expected!r}\n"
-                        f"  found      {found!r}"
+                        f"{self._name}: changes cancel: {form}, records are taken back {when}\n  records    {records!r}\n"
+                        f"  taken back {taken_back!r}\n  expected   {expected!r}\n  found      {found!r}"
                     )
 
     def _standing(self, form: str, *chunks: Any) -> dict[str, list[Any]]:

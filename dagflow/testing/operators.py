@@ -316,7 +316,7 @@ class Bench:
             found = collector.take()
             if found or port in self.emitted:
                 self.emitted.setdefault(port, []).extend(found)
-            if retracted := collector.take_retracted():
+            if retracted := collector.take(retracted=True):
                 self.emitted.retracted.setdefault(port, []).extend(retracted)
         figures = flow.nodes[NAME].total()
         self.emitted.skipped += figures.errors

@@ -88,8 +88,7 @@ def check_columns(schema: pa.Schema, by: str, what: object, side: str = "") -> N
     """Raise ColumnNotThere where the property named `by` names an unknown column. `side`: the one of several inputs."""
     for name in names_of(what):
         if name not in schema.names:
-            columns = tuple((field.name, str(field.type)) for field in schema)
-            raise ColumnNotThere(f"`{by}`", name, columns, side)
+            raise ColumnNotThere.of(f"`{by}`", name, schema, side)
 
 
 def check_keys(batch: pa.RecordBatch, by: object) -> None:

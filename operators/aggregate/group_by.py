@@ -17,15 +17,13 @@ from dagflow.config import one_of
 from dagflow.errors import ColumnNotThere
 from operators.aggregate.accumulators import MAX_ROWS, ROWS, Accumulator, accumulated, is_alike_type, merged, retyped
 from operators.aggregate.agg import Aggregation
+from operators.aggregate.aggregate import MAX_PARTIAL_GROUPS, ROWS_OF_A_BATCH
 from operators.aggregate.errors import ColumnTypeChanged
 from operators.aggregate.fields import ResultScope, no_key
 from operators.problems import all_problems
 
-MAX_PARTIAL_GROUPS = 100_000
-"""The most groups that a partial aggregation keeps. When there are more, it emits them."""
 WAITING_ROWS = 1 << 17
 """Rows of batches that wait to be grouped at once."""
-MAX_ROWS_OF_A_BATCH = 1 << 15
 
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:
@@ -40,16 +38,17 @@ def _aggregations(_: object, attribute: attrs.Attribute[Any], value: Mapping[str
 
 @attrs.define
 class _Groups:
-    """The groups of the rows so far: rows that wait, tables of groups, and what is kept of each."""
+    """The groups of the rows so far: rows that wait, all with one schema and one sign, tables of groups, what is kept of each."""
 
     accumulators: tuple[Accumulator, ...] = ()
-    waiting: list[tuple[pa.RecordBatch, int]] = attrs.field(factory=list)
+    waiting: list[pa.RecordBatch] = attrs.field(factory=list)
+    sign: int = 1
     rows: int = 0
     tables: list[pa.Table] = attrs.field(factory=list)
     key_types: dict[str, pa.DataType] = attrs.field(factory=dict)
 
     def __deepcopy__(self, memo: object) -> _Groups:
-        return _Groups(self.accumulators, self.waiting[:], self.rows, self.tables[:], dict(self.key_types))
+        return _Groups(self.accumulators, self.waiting[:], self.sign, self.rows, self.tables[:], dict(self.key_types))
 
 
 @attrs.define
@@ -83,16 +82,16 @@ class _Grouping(Operator):
         names = list(dict.fromkeys([*self.keys, *(each.column for each in self.aggregates.values() if each.column is not None)]))
         for name in names:
             if name not in batch.schema.names:
-                columns = tuple((field.name, str(field.type)) for field in batch.schema)
-                raise ColumnNotThere("`keys`" if name in self.keys else "an aggregate", name, columns, "")
+                raise ColumnNotThere.of("`keys`" if name in self.keys else "an aggregate", name, batch.schema)
         rows = batch.select(names)
-        is_alike = bool(groups.waiting) and groups.waiting[0][0].schema == rows.schema and groups.waiting[0][1] == sign
+        is_alike = bool(groups.waiting) and groups.waiting[0].schema == rows.schema and groups.sign == sign
         if not is_alike or groups.rows + rows.num_rows > MAX_ROWS:
             self._gather()
             self._take_types(rows.schema)
+        groups.sign = sign
         for start in range(0, rows.num_rows, MAX_ROWS):
-            groups.waiting.append((rows.slice(start, MAX_ROWS), sign))
-            groups.rows += groups.waiting[-1][0].num_rows
+            groups.waiting.append(rows.slice(start, MAX_ROWS))
+            groups.rows += groups.waiting[-1].num_rows
             if groups.rows >= WAITING_ROWS:
                 self._gather()
 
@@ -121,9 +120,9 @@ class _Grouping(Operator):
         groups = self.groups
         if not groups.waiting:
             return
-        rows, sign = pa.concat_batches([batch for batch, _ in groups.waiting]), groups.waiting[0][1]
+        rows = pa.concat_batches(groups.waiting)
         groups.waiting, groups.rows = [], 0
-        groups.tables.append(accumulated(rows, self.keys, groups.accumulators, sign))
+        groups.tables.append(accumulated(rows, self.keys, groups.accumulators, groups.sign))
         self._merge(least=2 * MAX_PARTIAL_GROUPS)
 
     def _merge(self, least: int = 0) -> pa.Table | None:
@@ -232,16 +231,10 @@ class GroupBy(_Grouping):
     def end_window(self) -> None:
         """Emit the rows of groups, in the order of their keys."""
         self._gather()
-        table = self._merge()
-        if table is None:
-            return
-        self._emit(table)
-        self.groups = _Groups()
-
-    def _emit(self, table: pa.Table) -> None:
-        rows = self._rows(table)
-        for batch in rows.to_batches(max_chunksize=MAX_ROWS_OF_A_BATCH):
-            self.output.emit_batch(batch)
+        if (table := self._merge()) is not None:
+            for batch in self._rows(table).to_batches(max_chunksize=ROWS_OF_A_BATCH):
+                self.output.emit_batch(batch)
+            self.groups = _Groups()
 
     def _rows(self, table: pa.Table) -> pa.Table:
         """Return the rows of groups that have any input, in the order of their keys."""

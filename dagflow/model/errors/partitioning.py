@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dagflow.errors import DagError, RunError
 from dagflow.errors.base import error
@@ -144,6 +144,11 @@ class ColumnNotThere(RunError, LookupError):
     code: ClassVar[str] = "DF376"
     example = {"by": "`by` of operator 'count'", "column": "contry", "columns": (("country", "string"), ("city", "string"))}
     is_fatal: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, by: str, column: str, schema: Any, side: str = "") -> ColumnNotThere:
+        """Return the error of records with the columns of a schema of Arrow."""
+        return cls(by, column, tuple((field.name, str(field.type)) for field in schema), side)
 
     def message(self) -> str:
         near = suggest(self.column, [name for name, _ in self.columns])

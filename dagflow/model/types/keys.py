@@ -298,8 +298,7 @@ class Router:
 
         for name in self._key.columns:
             if name not in batch.schema.names:
-                known = tuple((field.name, str(field.type)) for field in batch.schema)
-                raise ColumnNotThere(f"the key of {self._port}", name, known)
+                raise ColumnNotThere.of(f"the key of {self._port}", name, batch.schema)
         columns = [self._hashes(batch.column(name), column_type(self._type, name)) for name in self._key.columns]
         if len(columns) == 1:
             return columns[0] & np.uint64(_GROUP)

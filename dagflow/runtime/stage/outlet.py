@@ -129,12 +129,15 @@ class Outlet:
         return emit
 
     def _checked_emit(self, record: Any) -> None:
+        self._add(record, self.buffer)
+
+    def _add(self, record: Any, buffer: list[Any]) -> None:
         if self._check is not None:
             self._checked(record)
         if self._unchanged is not None:
             self._unchanged.emitted(self.port, record)
-        self.buffer.append(record)
-        if len(self.buffer) >= CHUNK:
+        buffer.append(record)
+        if len(buffer) >= CHUNK:
             self.flush()
 
     def emit_all(self, records: Iterable[Any]) -> None:
@@ -155,13 +158,7 @@ class Outlet:
     def retract(self, record: Any) -> None:
         """Take back a record that was emitted before, in this window or an earlier one."""
         self._refuse_undeclared()
-        if self._check is not None:
-            self._checked(record)
-        if self._unchanged is not None:
-            self._unchanged.emitted(self.port, record)
-        self.retracted.append(record)
-        if len(self.retracted) >= CHUNK:
-            self.flush()
+        self._add(record, self.retracted)
 
     def _checked(self, record: Any) -> None:
         assert self._check is not None

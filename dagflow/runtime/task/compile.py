@@ -40,14 +40,9 @@ class WorkItems(Operator):
         items: Sequence[Any] = self.__dict__.get("collected", ())
         return items
 
-    def take(self) -> list[Any]:
-        """Take the records collected since the last call."""
-        items: list[Any] = self.__dict__.pop("collected", [])
-        return items
-
-    def take_retracted(self) -> list[Any]:
-        """Take the records that were taken back since the last call."""
-        items: list[Any] = self.__dict__.pop("retracted", [])
+    def take(self, *, retracted: bool = False) -> list[Any]:
+        """Take the records collected since the last call, or those that were taken back."""
+        items: list[Any] = self.__dict__.pop("retracted" if retracted else "collected", [])
         return items
 
 
