@@ -20,17 +20,9 @@ from dagflow.render.peek import peek_text
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, OperatorTask, check_operator, run_dag, run_operator
 from operators import Expect, Filter, GroupBy, Map, RecordWriter, agg
+from tests.conformance.orders import Newest, Order, doubled
 from tests.conformance.windows import InWindows
 from tests.tiers import examples
-
-
-@attrs.frozen
-class Order:
-    """The newest state of an order: the customer who has placed it, and its worth."""
-
-    number: int
-    customer: str
-    worth: int
 
 
 @attrs.frozen
@@ -38,25 +30,7 @@ class Worth:
     """The worth of all orders of a customer."""
 
     customer: str
-    worth: int
-
-
-@attrs.define
-class Newest(Operator):
-    """Emits the newest state of each order, and takes back the one before."""
-
-    emits_changes: ClassVar[bool | None] = True
-
-    input = InputPort[Order](partition_by="number")
-    output = OutputPort[Order]()
-    orders = MapState[int, list[Any]]()
-
-    @input.process
-    def take(self, order: Order) -> None:
-        if (before := self.orders.get(order.number)) is not None:
-            self.output.retract(Order(*before))
-        self.output.emit(order)
-        self.orders[order.number] = [order.number, order.customer, order.worth]
+    worth: float
 
 
 @attrs.define
@@ -68,8 +42,8 @@ class Totals(Operator):
 
     input = InputPort[Order](partition_by="customer")
     output = OutputPort[Worth]()
-    changes = WindowState[dict[str, list[int]]](factory=dict)
-    totals = MapState[str, list[int]]()
+    changes = WindowState[dict[str, list[Any]]](factory=dict)
+    totals = MapState[str, list[Any]]()
 
     def setup(self, context: OperatorContext) -> None:
         self.context = context
@@ -91,10 +65,6 @@ class Totals(Operator):
                 self.totals[customer] = [count_before + count, worth_before + worth]
             elif count_before:
                 del self.totals[customer]
-
-
-def doubled(order: Order) -> Order:
-    return Order(order.number, order.customer, 2 * order.worth)
 
 
 def as_pair(order: Order) -> tuple[str, int]:  # without an Arrow form: it is pickled where it crosses

@@ -193,13 +193,13 @@ def through_postgres(batch: pa.RecordBatch, folder: Path, request: Any) -> Found
 
 
 def through_delta(batch: pa.RecordBatch, folder: Path, request: Any) -> Found:
-    deltalake = pytest.importorskip("deltalake")
+    deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed")
     staged(lambda: DeltaWriter(str(folder / "t"), on_error="skip"), batch)
     return of_table(deltalake.DeltaTable(str(folder / "t")).to_pyarrow_table())
 
 
 def through_iceberg(batch: pa.RecordBatch, folder: Path, request: Any) -> Found:
-    pyiceberg = pytest.importorskip("pyiceberg.catalog")
+    pyiceberg = pytest.importorskip("pyiceberg.catalog", reason="pyiceberg is not installed")
     catalog = {"type": "sql", "uri": f"sqlite:///{folder}/c.db", "warehouse": f"file://{folder}/wh"}
     staged(lambda: IcebergWriter("ns.t", catalog=catalog, on_error="skip"), batch)
     with contextlib.closing(pyiceberg.load_catalog(**catalog)) as loaded:

@@ -229,7 +229,7 @@ def from_parquet(batch: pa.RecordBatch, folder: Path, request: Any) -> Read:
 
 
 def from_avro(batch: pa.RecordBatch, folder: Path, request: Any) -> Read:
-    fastavro = pytest.importorskip("fastavro")
+    fastavro = pytest.importorskip("fastavro", reason="fastavro is not installed")
     names = (f"record{n}" for n in itertools.count())
     fields = [{"name": field.name, "type": ["null", avro_type(field.type, names)]} for field in batch.schema]
     path = folder / "values.avro"
@@ -267,14 +267,14 @@ def avro_leaf(column: Any) -> Any:
 
 
 def from_delta(batch: pa.RecordBatch, folder: Path, request: Any) -> Read:
-    deltalake = pytest.importorskip("deltalake")
+    deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed")
     deltalake.write_deltalake(folder / "t", pa.Table.from_batches([batch]))
     blocks = run_operator(DeltaInput(str(folder / "t")), {})["blocks_metadata_output"]
     return read(ScanReader(ParquetFormat(), on_bad_row="route"), blocks)
 
 
 def from_iceberg(batch: pa.RecordBatch, folder: Path, request: Any) -> Read:
-    pyiceberg = pytest.importorskip("pyiceberg.catalog")
+    pyiceberg = pytest.importorskip("pyiceberg.catalog", reason="pyiceberg is not installed")
     catalog = {"type": "sql", "uri": f"sqlite:///{folder}/c.db", "warehouse": f"file://{folder}/wh"}
     with contextlib.closing(pyiceberg.load_catalog(**catalog)) as loaded:
         loaded.create_namespace("ns")
@@ -285,7 +285,7 @@ def from_iceberg(batch: pa.RecordBatch, folder: Path, request: Any) -> Read:
 
 def from_postgres(batch: pa.RecordBatch, folder: Path, request: Any) -> Read:
     database = request.getfixturevalue("postgres")
-    psycopg = pytest.importorskip("psycopg")
+    psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
     kinds = [postgres_kind(field.type) for field in batch.schema]
     table = ", ".join(f'"{field.name}" {kind}' for field, kind in zip(batch.schema, kinds, strict=True))
     database.run(f"CREATE TABLE t ({table}, PRIMARY KEY (n))")
@@ -665,7 +665,8 @@ def test_what_is_in_the_sample_comes_out_as_it_was_written(name: str, tmp_path: 
     source, wrong = TEXT_SOURCES[name], []
     for plain in ORDINARY.values():
         columns = {f"c{n}": text for n, text in enumerate(TEXTS)}
-        (path := tmp_path / "values.csv").write_bytes(source.write([dict.fromkeys(columns, plain), columns]))  # type: ignore[list-item]
+        lines: list[Any] = [dict.fromkeys(columns, plain), columns]
+        (path := tmp_path / "values.csv").write_bytes(source.write(lines))
         [batch], bad = read_files(CsvFormat(), [path])
         assert bad == []
         for name_of_column, text in columns.items():

@@ -11,46 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dagflow import DAG, InputPort, MapState, Operator, OutputPort
+from dagflow import DAG, InputPort, Operator, OutputPort
 from dagflow.errors import ChangesRefused, RowsRefused
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import run_dag
 from operators import Map
+from tests.conformance.orders import Newest, Order, doubled
 from tests.conformance.windows import InWindows
 from tests.operators.databases import Database
 from tests.tiers import examples
-
-
-@attrs.frozen
-class Order:
-    """The newest state of an order. Without a customer, it is cancelled."""
-
-    number: int
-    customer: str | None
-    worth: float
-
-
-@attrs.define
-class Newest(Operator):
-    """Emits the newest state of each order that is not cancelled, and takes back the one before."""
-
-    emits_changes: ClassVar[bool | None] = True
-
-    input = InputPort[Order](partition_by="number")
-    output = OutputPort[Order]()
-    orders = MapState[int, list[Any]]()
-
-    @input.process
-    def take(self, order: Order) -> None:
-        if (before := self.orders.pop(order.number, None)) is not None:
-            self.output.retract(Order(*before))
-        if order.customer is not None:
-            self.output.emit(order)
-            self.orders[order.number] = [order.number, order.customer, order.worth]
-
-
-def doubled(order: Order) -> Order:
-    return attrs.evolve(order, worth=2 * order.worth)
 
 
 def application(windows: list[list[Order]], writer: Any) -> Callable[[DAG, object], None]:
