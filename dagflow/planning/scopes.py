@@ -37,10 +37,12 @@ def covering_launches(dag: CheckedDag) -> tuple[OperatorNode, ...]:
 def takes_launch_whole(dag: CheckedDag) -> bool:
     """Return whether a bounded launch takes its input as one window, so that results do not depend on how it is cut.
 
-    That is so where results cover the input of a launch, and where records of later windows might come too late.
+    That is so where results cover the input of a launch, where records of later windows might come too late, and where results
+    are taken back as more input comes: after one window, only the last ones are emitted.
     """
     return any(
-        covered(dag, node) == LAUNCH or (node.operator.scope == "all" and node.operator.follows_event_time)
+        covered(dag, node) == LAUNCH
+        or (node.operator.scope == "all" and (node.operator.follows_event_time or node.operator.emits_changes))
         for node in dag.nodes.values()
     )
 

@@ -121,7 +121,7 @@ class StateLog:
     Attributes:
         store: where the segments are.
         newest: the newest segment; None while there is none.
-        columns: the columns of the tables, as names and types.
+        columns: the columns of the tables, as names and types. Older rows may have fewer.
     """
 
     def __init__(self, store: Store, policy: Policy | None = None, retry: Retry = once) -> None:
@@ -338,7 +338,7 @@ class StateLog:
             return self.newest
         for table, rows in changes.items():
             self._since.setdefault(table, window)
-            self.columns.setdefault(table, rows.columns)
+            self.columns[table] = rows.columns
         before, weight = self.needed, weight_of(changes)
         is_small = self._must_write and self.shares and self.weight <= self._policy.least_top  # rows rather than references
         count, level = (0, BOTTOM) if is_small else self._replaced(weight)

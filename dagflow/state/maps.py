@@ -48,6 +48,14 @@ class TableInLog:
         """See `SavedTable.rows`."""
         return self.log.rows((*self.id, kind))
 
+    def columns(self) -> list[list[str]] | None:
+        """See `SavedTable.columns`."""
+        found: dict[str, str] = {}
+        for name, kind in (column for table in self.log.tables(self.id) for column in self.log.columns[table]):
+            if "null" in found.get(name, "null"):  # it had no values when rows of this type of keys were saved
+                found[name] = kind
+        return [list(each) for each in found.items()] or None
+
 
 class MapLog:
     """The maps and tables of a driver, or of an operator in one partition, saved window by window.
@@ -256,7 +264,7 @@ def table_of(log: StateLog, map_id: MapId, declared: TableState) -> KeyedTable:
     """Return the value of a `TableState` whose rows are in a log. Raises PlanMismatch where these have other columns."""
     for table in log.tables(map_id):
         was = ", ".join(f"{name}: {kind}" for name, kind in log.columns[table])
-        if log.columns[table] != declared.schema_text():
+        if declared.columns is not None and log.columns[table] != declared.schema_text():
             raise PlanMismatch(
                 log.store.url,
                 f"State {map_id[1]!r} of operator {map_id[0]!r} has rows of the columns {was}, and is declared as "

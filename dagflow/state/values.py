@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,7 +11,7 @@ from dagflow.model.operator.map_state import MapState, TrackedDict, type_argumen
 from dagflow.model.operator.state import State
 from dagflow.model.operator.table_state import TableState
 from dagflow.model.types.comparison import type_name
-from dagflow.model.types.keyed_rows import KEY
+from dagflow.model.types.keyed_rows import KeyedRows
 from dagflow.model.types.plain_data import decode, encode
 from dagflow.model.types.records import excerpt
 from dagflow.model.types.typecheck import fits
@@ -26,7 +27,8 @@ def state_type(declared: State[Any]) -> str:
     ('int', 'int | None', 'MapState[str, int]', 'Any')
     """
     if isinstance(declared, TableState):
-        return f"TableState[{', '.join(f'{name}: {kind}' for name, kind in declared.columns.items())}]"
+        columns = [] if declared.columns is None else [f"{name}: {kind}" for name, kind in declared.columns.items()]
+        return f"TableState[{', '.join(columns) or 'any columns'}]"
     if isinstance(declared, MapState):
         return f"MapState[{', '.join(type_name(each) for each in type_arguments(declared))}]"
     declared_type = type_arguments(declared)[0]
@@ -78,7 +80,7 @@ def encode_keys(keys: Iterable[Any], where: str) -> list[Any]:
 def encode_state(declared: State[Any], value: Any, where: str) -> Any:
     """Return the value of a `State`, or a whole `MapState`, for JSON. Raises StateNotPlain."""
     if isinstance(declared, TableState):
-        return [encode(batch.to_pydict(), where) for batch in value.batches()]
+        return {kind: _written(rows) for kind, rows in value.all_rows().items()}
     if isinstance(declared, MapState):
         return [encode_keys(value, where), encode(list(value.values()), where)]
     return encode(value, where)
@@ -88,8 +90,8 @@ def decode_state(declared: State[Any], data: Any) -> Any:
     """Return the value of a state from the result of `encode_state`."""
     if isinstance(declared, TableState):
         table = declared.initial()
-        for each in decode(data):
-            table.put(_keys_of(each[KEY]), {name: _column_of(each[name], kind) for name, kind in declared.columns.items()})
+        for kind, text in data.items():
+            table.restore(kind, _read(text))
         return table
     if not isinstance(declared, MapState):
         return decode(data, type_arguments(declared)[0])
@@ -102,15 +104,18 @@ def decode_map(declared: MapState[Any, Any], keys: Iterable[Any], values: Iterab
     return TrackedDict(zip(keys, decode(list(values), list[type_arguments(declared)[1]]), strict=True))  # type: ignore[misc]
 
 
-def _keys_of(keys: list[Any]) -> Any:
+def _written(rows: KeyedRows) -> str:
+    """Return rows as text."""
     import pyarrow as pa
 
-    return pa.array(keys)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.batch.schema) as stream:
+        stream.write_batch(rows.batch)
+    return base64.b64encode(sink.getvalue()).decode()
 
 
-def _column_of(values: list[Any], kind: str) -> Any:
+def _read(text: str) -> KeyedRows:
+    """Return rows from the result of `_written`."""
     import pyarrow as pa
 
-    from dagflow.arrow_types import type_named
-
-    return pa.array(values, type_named(kind))
+    return KeyedRows(pa.ipc.open_stream(base64.b64decode(text)).read_next_batch())

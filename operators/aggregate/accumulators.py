@@ -152,6 +152,8 @@ class Accumulator:
         if self.function in ("min", "max"):
             return _ends(parts[0], last=self.function == "max")
         counts = parts[0].to_numpy()
+        if self.function == "sum" and t.is_integer(self.type) and len(counts) and np.abs(parts[1].to_numpy()).max() < 1 << 29:
+            return pa.array(parts[1].to_numpy() * 2**32 + parts[2].to_numpy(), self.result_type, mask=counts == 0)
         totals = list(map(self._value, counts.tolist(), self._totals(parts)))
         try:
             return pa.array(totals, self.result_type)
@@ -268,10 +270,18 @@ def accumulated(batch: pa.RecordBatch, keys: Sequence[str], accumulators: Sequen
     return pa.table(columns)
 
 
-def merged(tables: Sequence[pa.Table], keys: Sequence[str], accumulators: Sequence[Accumulator]) -> pa.Table:
-    """Return the groups of several tables of groups as one table."""
+def merged(
+    tables: Sequence[pa.Table], keys: Sequence[str], accumulators: Sequence[Accumulator], groups_of_rows: Ints | None = None
+) -> pa.Table:
+    """Return the groups of several tables of groups as one table.
+
+    `groups_of_rows`: the group of each row, where it is known; the first rows are those of all groups, in their order.
+    """
     whole = pa.concat_tables(tables, promote_options="permissive")
-    codes, first = group_codes(whole, keys)
+    if groups_of_rows is None:
+        codes, first = group_codes(whole, keys)
+    else:
+        codes, first = groups_of_rows, np.arange(tables[0].num_rows)
     groups = len(first)
     columns: dict[str, Any] = {name: whole.column(name).take(pa.array(first)).combine_chunks() for name in keys}
     parts = {name: kind for each in accumulators for name, kind in each.parts.items()}

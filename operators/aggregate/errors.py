@@ -123,3 +123,22 @@ class ColumnTypeChanged(RunError, TypeError):
             f"the column {self.column!r} is {self.now}, and was {self.before} before: its groups cannot be continued\n"
             f"  help: give the reader one type for it: ScanReader(…, schema={{{self.column!r}: {self.now!r}}})"
         )
+
+
+@error(kw_only=True)
+class NeverInserted(RunError, ValueError):
+    """More rows of a group are taken back than have come."""
+
+    code: ClassVar[str] = "DF786"
+    example = {"group": "shop='north'", "rows": 1}
+    is_fatal: ClassVar[bool] = True
+
+    group: str
+    rows: int
+
+    def message(self) -> str:
+        return (
+            f"{self.rows} rows of the group {self.group} are taken back, and have never come\n"
+            "  help: an operator before takes back rows that it has not emitted, or with other values: dagflow plan shows which\n"
+            "        streams may change. Each row is taken back once, with exactly the values that it was emitted with"
+        )

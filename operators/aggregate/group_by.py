@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, get_args
 
 import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dagflow import InputPort, Operator, OperatorContext, OutputPort, WindowState
+from dagflow import InputPort, Operator, OperatorContext, OutputPort, TableState, WindowState
 from dagflow.config import one_of
 from dagflow.errors import ColumnNotThere
 from operators.aggregate.accumulators import MAX_ROWS, ROWS, Accumulator, accumulated, is_alike_type, merged, retyped
@@ -20,6 +20,7 @@ from operators.aggregate.agg import Aggregation
 from operators.aggregate.aggregate import MAX_PARTIAL_GROUPS, ROWS_OF_A_BATCH
 from operators.aggregate.errors import ColumnTypeChanged
 from operators.aggregate.fields import ResultScope, no_key
+from operators.aggregate.kept_groups import add_groups
 from operators.problems import all_problems
 
 WAITING_ROWS = 1 << 17
@@ -161,11 +162,12 @@ class GroupBy(_Grouping):
     Args:
         keys: the columns that are the key. Without any, all rows are one group. Nulls are one key, and so are all NaN.
         aggregates: the other columns, by name: `agg.count()`, `agg.sum("price")`, `agg.mean`, `agg.min`, `agg.max`.
-        scope: the input that a row covers. `all`: a launch takes its input as one window, and a later launch with more input is
-            refused. `window`: a window, however the input is cut; rows that are taken back are refused, as they may be in others.
+        scope: the input that a row covers. `all`: all input so far. The groups are kept over windows and launches: a row that no
+            longer holds is taken back, and the new one emitted. `window`: a window, however the input is cut; rows that are taken
+            back are refused, as they may be in others.
         combiner: whether rows are aggregated before the exchange too, so that few cross it. The result is the same.
 
-    Rows come in the order of their keys. What is taken back before it ends is not counted.
+    Rows come in the order of their keys, those that are taken back first.
 
     >>> from dagflow.testing import run_operator
     >>> from operators import agg
@@ -181,11 +183,25 @@ class GroupBy(_Grouping):
     combiner: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
 
     partials = InputPort[Any](optional=True)
+    kept = TableState(record_key=no_key)
 
     @property
     def takes_changes(self) -> bool:  # type: ignore[override]
         """True unless a window has a part of the input."""
         return self.scope == "all"
+
+    @property
+    def emits_changes(self) -> bool | None:  # type: ignore[override]
+        """True where more input changes results."""
+        return self.scope == "all"
+
+    def keeps_state(self, name: str) -> bool:
+        """Return whether groups are kept over windows."""
+        return self.scope == "all"
+
+    def state_properties(self) -> tuple[str, ...]:
+        """Return the properties that give groups their meaning."""
+        return ("scope", "keys", "aggregates") if self.scope == "all" else ("scope",)
 
     def __init__(self, *keys: str, **properties: Any) -> None:
         known = {field.name for field in attrs.fields(GroupBy) if field.init}
@@ -229,17 +245,26 @@ class GroupBy(_Grouping):
         self._merge(least=2 * MAX_PARTIAL_GROUPS)
 
     def end_window(self) -> None:
-        """Emit the rows of groups, in the order of their keys."""
+        """Emit the rows of groups that have changed, in the order of their keys."""
         self._gather()
-        if (table := self._merge()) is not None:
-            for batch in self._rows(table).to_batches(max_chunksize=ROWS_OF_A_BATCH):
-                self.output.emit_batch(batch)
-            self.groups = _Groups()
+        if (table := self._merge()) is None:
+            return
+        if self.scope == "all":
+            change = add_groups(self.kept, table, self.keys, self.aggregates, self.groups.accumulators)
+            old, new = change.rows(self._results)
+            self._emit(old, self.output.retract_batch)
+        else:
+            new = self._results(table.filter(pc.greater(table.column(ROWS), 0)), self.groups.accumulators)
+        self._emit(new, self.output.emit_batch)
+        self.groups = _Groups()
 
-    def _rows(self, table: pa.Table) -> pa.Table:
-        """Return the rows of groups that have any input, in the order of their keys."""
-        table = table.filter(pc.greater(table.column(ROWS), 0))
-        if self.keys:
-            table = table.sort_by([(name, "ascending") for name in self.keys])
+    def _results(self, table: pa.Table, accumulators: Iterable[Accumulator]) -> pa.Table:
+        """Return the rows of groups."""
         columns = {name: table.column(name) for name in self.keys}
-        return pa.table({**columns, **{each.name: each.results(table) for each in self.groups.accumulators}})
+        return pa.table({**columns, **{each.name: each.results(table) for each in accumulators}})
+
+    def _emit(self, rows: pa.Table, emit: Callable[[pa.RecordBatch], None]) -> None:
+        if self.keys:
+            rows = rows.sort_by([(name, "ascending") for name in self.keys])
+        for batch in rows.to_batches(max_chunksize=ROWS_OF_A_BATCH):
+            emit(batch)

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import attrs
 
 from dagflow.model.errors.running import StateDeclaration
 from dagflow.model.operator.map_state import KeyedState
-from dagflow.model.types.keyed_rows import CODE, KEY, KINDS, REMOVED, KeyedRows, RecordKey, codes_of, merged, rows_of, schema_of
+from dagflow.model.types.keyed_rows import (
+    CODE,
+    KEY,
+    KINDS,
+    REMOVED,
+    KeyedRows,
+    RecordKey,
+    codes_of,
+    keys_of_columns,
+    kind_of,
+    merged,
+    rows_of,
+    schema_of,
+    with_columns,
+)
 
 if TYPE_CHECKING:
     from typing import Self
@@ -32,12 +46,17 @@ class SavedTable(Protocol):
         """Return all rows; None where there are none."""
         ...
 
+    def columns(self) -> list[list[str]] | None:
+        """Return the names and types of the columns of all saved rows; None where there are none."""
+        ...
+
 
 @attrs.define(eq=False)
 class KeyedTable:
     """The value of a `TableState`: rows by key. What is looked up is read; what is put or removed is saved with the window.
 
-    Keys are an array of integers, of text, or of bytes, which stand for other keys (`TableState.record_key`).
+    Keys are an array of integers, of text, or of bytes, which stand for other keys (`TableState.record_key`). A record batch is
+    keys of its columns, whatever their types: the partition is that of the operator's input, whose key has these columns.
 
     >>> import pyarrow as pa
     >>> table = KeyedTable({"n": "int64"})
@@ -47,66 +66,87 @@ class KeyedTable:
     [{'n': None}, {'n': 1}]
     """
 
-    columns: Mapping[str, str]
+    declared: Mapping[str, str] | None = None
     record_key: RecordKey | None = None
     saved_rows: SavedTable | None = None
     _changes: list[tuple[str, KeyedRows]] = attrs.field(factory=list, init=False)
 
-    def lookup(self, keys: pa.Array) -> pa.RecordBatch:
+    @property
+    def columns(self) -> pa.Schema | None:
+        """The columns of its rows; None where they are not declared, and no row was put yet."""
+        import pyarrow as pa
+
+        from dagflow.arrow_types import type_named
+
+        if self.declared is not None:
+            return pa.schema([(name, type_named(kind)) for name, kind in self.declared.items()])
+        if self._changes:
+            return pa.schema(list(self._changes[-1][1].batch.schema)[2:-1])
+        saved = None if self.saved_rows is None else self.saved_rows.columns()
+        return None if saved is None else pa.schema([(name, type_named(kind)) for name, kind in saved])
+
+    def lookup(self, keys: pa.Array | pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows of keys, in their order: nulls where there is none. Raises TypeError for keys of other types."""
         import numpy as np
         import pyarrow as pa
 
-        kind, keys = _kind_of(keys)
-        codes = codes_of(keys, self._record_key(kind))
-        order = np.argsort(codes, kind="stable")
-        codes, keys = codes[order], keys.take(pa.array(order))
         found: Found = []
-        waiting = np.arange(len(codes))
-        for rows in (rows for each, rows in reversed(self._changes) if each == kind):
-            at = rows.find(codes[waiting], keys, waiting)
-            is_hit = at >= 0
-            hits, at = waiting[is_hit], at[is_hit]
-            there = ~rows.removed[at]
-            found.append((hits[there], rows, at[there]))
-            waiting = waiting[~is_hit]
-        if self.saved_rows is not None and len(waiting) == len(codes):
-            found += self.saved_rows.find(kind, codes, keys)
-        elif self.saved_rows is not None and len(waiting):
-            others = self.saved_rows.find(kind, codes[waiting], keys.take(pa.array(waiting)))
-            found += [(waiting[places], rows, at) for places, rows, at in others]
-        return self._together([(order[places], rows, at) for places, rows, at in found if len(places)], len(codes))
+        schema = self.columns
+        for kind, places, array, codes in self._keys(keys) if schema is not None else ():
+            order = np.argsort(codes, kind="stable")
+            for at, rows, numbers in self._found(kind, codes[order], array.take(pa.array(order))):
+                found.append((places[order[at]], rows, numbers))
+        return _together(found, len(keys), schema or pa.schema([]))
 
-    def put(self, keys: pa.Array, columns: Mapping[str, pa.Array]) -> None:
-        """Put rows in the place of those that the keys have. Raises TypeError for other columns than those that are declared."""
-        kind, keys = _kind_of(keys)
-        schema = self._schema(kind)
-        if columns.keys() != self.columns.keys():
-            raise TypeError(f"a row has the columns {', '.join(self.columns)}, not {', '.join(columns)}")
-        values = [columns[name].cast(schema.field(name).type) for name in self.columns]
-        self._changes.append((kind, rows_of(keys, values, schema, record_key=self._record_key(kind))))
+    def put(self, keys: pa.Array | pa.RecordBatch, columns: Mapping[str, pa.Array]) -> None:
+        """Put rows in the place of those that the keys have. Raises TypeError for other columns than those that are declared.
 
-    def remove(self, keys: pa.Array) -> None:
+        Where none are declared, earlier rows have null in columns that are new. The type of a column stays, unless it was null.
+        """
+        import numpy as np
+        import pyarrow as pa
+
+        declared = self.columns if self.declared is not None else None
+        declared = declared or pa.schema([(name, each.type) for name, each in columns.items()])
+        if (names := declared.names) != list(columns) and set(names) != set(columns):
+            raise TypeError(f"a row has the columns {', '.join(names)}, not {', '.join(columns)}")
+        values = [columns[field.name].cast(field.type) for field in declared]
+        for kind, places, array, codes in self._keys(keys):
+            some = values if _is_all(places, keys) else [each.take(pa.array(np.ascontiguousarray(places))) for each in values]
+            schema = schema_of(array.type, [(field.name, field.type) for field in declared])
+            self._changes.append((kind, rows_of(array, some, schema, codes=codes)))
+
+    def remove(self, keys: pa.Array | pa.RecordBatch) -> None:
         """Remove the rows of keys."""
-        kind, keys = _kind_of(keys)
-        rows = rows_of(keys, [], self._schema(kind), removed=True, record_key=self._record_key(kind))
-        self._changes.append((kind, rows))
+        for kind, _, array, codes in self._keys(keys):
+            schema = schema_of(array.type, [(field.name, field.type) for field in self.columns or ()])
+            self._changes.append((kind, rows_of(array, [], schema, removed=True, codes=codes)))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows in the order of their keys, a batch for each type of keys: the column `key`, and those declared."""
+        for rows in self.all_rows().values():
+            yield rows.batch.select([KEY, *self.columns.names]).sort_by(KEY)  # type: ignore[union-attr]
+
+    def all_rows(self) -> dict[str, KeyedRows]:
+        """Return all rows, by type of key."""
+        found = {}
         for kind in KINDS:
             saved = None if self.saved_rows is None else self.saved_rows.rows(kind)
             changed = [rows for each, rows in self._changes if each == kind]
-            if saved is None and not changed:
-                continue
-            rows = merged([*([saved] if saved is not None else []), *changed]).without_removed()
-            if len(rows):
-                yield rows.batch.select([KEY, *self.columns]).sort_by(KEY)
+            if saved is not None or changed:
+                rows = merged([*([saved] if saved is not None else []), *changed]).without_removed()
+                if len(rows):
+                    found[kind] = self._alike(rows)
+        return found
 
     def changes(self) -> dict[str, KeyedRows]:
         """Return the rows that were put or removed since it was last saved, by type of key."""
         kinds = dict.fromkeys(kind for kind, _ in self._changes)
-        return {kind: merged([rows for each, rows in self._changes if each == kind]) for kind in kinds}
+        return {kind: self._alike(merged([rows for each, rows in self._changes if each == kind])) for kind in kinds}
+
+    def restore(self, kind: str, rows: KeyedRows) -> None:
+        """Put rows that `all_rows` of another table has returned."""
+        self._changes.append((kind, rows))
 
     def saved(self) -> None:
         """Forget the changes, since they are saved."""
@@ -128,54 +168,80 @@ class KeyedTable:
     __hash__ = None  # type: ignore[assignment]  # it may change
 
     def __deepcopy__(self, memo: object) -> KeyedTable:
-        copied = KeyedTable(self.columns, self.record_key, self.saved_rows)
+        copied = KeyedTable(self.declared, self.record_key, self.saved_rows)
         copied._changes = self._changes[:]  # batches do not change
         return copied
 
-    def _record_key(self, kind: str) -> RecordKey | None:
-        return self.record_key if kind == "binary" else None
-
-    def _schema(self, kind: str) -> pa.Schema:
-        from dagflow.arrow_types import type_named
-
-        return schema_of(type_named(kind), [(name, type_named(each)) for name, each in self.columns.items()])
-
-    def _together(self, found: Found, count: int) -> pa.RecordBatch:
-        """Return the columns of rows in the order of their places."""
+    def _keys(
+        self, keys: pa.Array | pa.RecordBatch
+    ) -> Iterable[tuple[str, np.ndarray[Any, Any], pa.Array, np.ndarray[Any, Any]]]:
+        """Yield the keys of each type, with their places and their codes. Raises TypeError for other keys."""
         import numpy as np
         import pyarrow as pa
 
-        names = list(self.columns)
-        if len(found) == 1 and len(found[0][0]) == count:
-            (places, rows, at) = found[0]
-            numbers = np.empty(count, dtype=np.int64)
-            numbers[places] = at
-            return rows.batch.select(names).take(pa.array(numbers))
-        schema = pa.schema(list(self._schema("int64"))[2:-1])
-        none = pa.RecordBatch.from_arrays([pa.nulls(1, field.type) for field in schema], schema=schema)
-        numbers, parts, size = np.zeros(count, dtype=np.int64), [none], 1
-        for places, rows, at in found:
-            numbers[places] = np.arange(size, size + len(places))
-            parts.append(rows.batch.select(names).take(pa.array(at)))
-            size += len(places)
-        (batch,) = pa.Table.from_batches(parts).combine_chunks().to_batches()
-        return batch.take(pa.array(numbers))
+        if isinstance(keys, pa.RecordBatch):
+            yield from keys_of_columns(keys)
+            return
+        kind = kind_of(keys.type)
+        if kind is None or keys.null_count:
+            what = "a key is null" if kind else f"keys are integers of 64 bits, text or bytes, not {keys.type}"
+            raise TypeError(f"{what}: bytes, or a record batch, stand for other keys")
+        keys = keys.cast(getattr(pa, kind)())
+        yield kind, np.arange(len(keys)), keys, codes_of(keys, self.record_key if kind == "binary" else None)
+
+    def _found(self, kind: str, codes: np.ndarray[Any, Any], keys: pa.Array) -> Found:
+        """Return the rows of keys whose codes are sorted."""
+        import numpy as np
+        import pyarrow as pa
+
+        found: Found = []
+        waiting = np.arange(len(codes))
+        for rows in (rows for each, rows in reversed(self._changes) if each == kind):
+            at = rows.find(codes[waiting], keys, waiting)
+            is_hit = at >= 0
+            hits, at = waiting[is_hit], at[is_hit]
+            there = ~rows.removed[at]
+            found.append((hits[there], rows, at[there]))
+            waiting = waiting[~is_hit]
+        if self.saved_rows is not None and len(waiting) == len(codes):
+            found += self.saved_rows.find(kind, codes, keys)
+        elif self.saved_rows is not None and len(waiting):
+            others = self.saved_rows.find(kind, codes[waiting], keys.take(pa.array(waiting)))
+            found += [(waiting[places], rows, at) for places, rows, at in others]
+        return [each for each in found if len(each[0])]
+
+    def _alike(self, rows: KeyedRows) -> KeyedRows:
+        """Return rows with the columns that the table has now."""
+        schema = rows.batch.schema
+        now = schema_of(schema.field(KEY).type, [(field.name, field.type) for field in self.columns or ()])
+        return rows if schema.equals(now) else KeyedRows(with_columns(rows.batch, now))
 
 
-def _kind_of(keys: pa.Array) -> tuple[str, pa.Array]:
-    """Return the type of keys as rows have it, and the keys with that type. Raises TypeError for other keys."""
+def _is_all(places: np.ndarray[Any, Any], keys: pa.Array | pa.RecordBatch) -> bool:
+    """Return whether places are those of all keys, in their order: only then are there as many."""
+    return len(places) == len(keys)
+
+
+def _together(found: Found, count: int, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the columns of rows in the order of their places: nulls at the others."""
+    import numpy as np
     import pyarrow as pa
 
-    kind, types = keys.type, pa.types
-    if keys.null_count:
-        raise TypeError("a key is null: bytes stand for keys of other types")
-    if types.is_integer(kind) and str(kind) != "uint64":
-        return "int64", keys.cast(pa.int64())
-    if types.is_string(kind) or types.is_large_string(kind):
-        return "string", keys.cast(pa.string())
-    if types.is_binary(kind) or types.is_large_binary(kind):
-        return "binary", keys.cast(pa.binary())
-    raise TypeError(f"keys are integers of 64 bits, text or bytes, not {kind}")
+    if len(found) == 1 and len(found[0][0]) == count:
+        (places, rows, at) = found[0]
+        numbers = np.empty(count, dtype=np.int64)
+        numbers[places] = at
+        return with_columns(rows.batch, schema).take(pa.array(numbers))
+    none = pa.RecordBatch.from_arrays([pa.nulls(1, field.type) for field in schema], schema=schema)
+    numbers, parts, size = np.zeros(count, dtype=np.int64), [none], 1
+    for places, rows, at in found:
+        numbers[places] = np.arange(size, size + len(places))
+        parts.append(with_columns(rows.batch.take(pa.array(at)), schema))
+        size += len(places)
+    if not schema.names:
+        return none
+    (batch,) = pa.Table.from_batches(parts).combine_chunks().to_batches()
+    return batch.take(pa.array(numbers))
 
 
 class TableState(KeyedState[KeyedTable]):
@@ -194,28 +260,28 @@ class TableState(KeyedState[KeyedTable]):
     [1, None]
 
     Args:
-        columns: the types of the columns by name, as Arrow writes them.
+        columns: the types of the columns by name, as Arrow writes them. None: those of the rows that are put.
         record_key: a function from a key of bytes to the key of the records that it goes with.
     """
 
-    def __init__(self, columns: Mapping[str, str], *, record_key: Callable[[bytes], object] | None = None) -> None:
+    def __init__(self, columns: Mapping[str, str] | None = None, *, record_key: Callable[[bytes], object] | None = None) -> None:
         super().__init__(factory=self._empty)
-        if not columns or {CODE, KEY, REMOVED} & columns.keys():
+        if columns is not None and (not columns or {CODE, KEY, REMOVED} & columns.keys()):
             reason = f"give the types of its columns by name, other than {KEY}, {CODE} and {REMOVED}"
             raise StateDeclaration(declaration="TableState", reason=reason)
         if record_key is not None and not callable(record_key):
             raise StateDeclaration(declaration="TableState", reason=f"record_key is {record_key!r}: give a function")
-        self.columns = dict(columns)
+        self.columns = None if columns is None else dict(columns)
         self.record_key = record_key
 
     def _empty(self) -> KeyedTable:
         return KeyedTable(self.columns, self.record_key)
 
-    def schema_text(self) -> list[list[str]]:
-        """Return the names and types of the columns, as Arrow writes them."""
+    def schema_text(self) -> list[list[str]] | None:
+        """Return the names and types of the columns, as Arrow writes them; None where they are not declared."""
         from dagflow.arrow_types import type_named
 
-        return [[name, str(type_named(kind))] for name, kind in self.columns.items()]
+        return None if self.columns is None else [[name, str(type_named(kind))] for name, kind in self.columns.items()]
 
     def with_merge(self) -> str:
         """See `KeyedState.with_merge`."""

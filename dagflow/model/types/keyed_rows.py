@@ -14,7 +14,7 @@ from zlib import crc32
 
 import attrs
 
-from dagflow.model.types.keys import group_of, mixed_all
+from dagflow.model.types.keys import Key, KeyAssignment, Router, group_of, mixed_all
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,6 +51,91 @@ def codes_of(keys: pa.Array, record_key: RecordKey | None = None) -> np.ndarray[
         groups = np.fromiter(of_group, dtype=np.uint64, count=len(keys))
     codes: np.ndarray[Any, Any] = (groups << np.uint64(48)) | (hashes >> np.uint64(16))
     return codes
+
+
+def keys_of_columns(columns: pa.RecordBatch) -> list[tuple[str, np.ndarray[Any, Any], pa.Array, np.ndarray[Any, Any]]]:
+    """Return the keys that the rows of some columns are: of each type the places, the keys, and their codes.
+
+    A row of one column of integers or text is that value; others, also nulls, are the values as bytes. Equal values are equal
+    keys, and have the group by which an exchange sends rows with this key.
+
+    >>> import pyarrow as pa
+    >>> [(kind, places.tolist()) for kind, places, _, _ in keys_of_columns(pa.record_batch({"a": [5, None, 7]}))]
+    [('int64', [0, 2]), ('binary', [1])]
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    from dagflow.arrow_types.buffers import of_numbers
+
+    found, rest = [], np.arange(columns.num_rows)
+    if columns.num_columns == 1 and (kind := kind_of(columns.schema.field(0).type)) in ("int64", "string"):
+        column = columns.column(0)
+        is_null = column.is_null().to_numpy(zero_copy_only=False)
+        places, rest = np.flatnonzero(~is_null), np.flatnonzero(is_null)
+        keys = (column if not len(rest) else column.take(of_numbers(places))).cast(pa.int64() if kind == "int64" else pa.string())
+        found.append((kind, places, keys, codes_of(keys)))
+    if len(rest) or not found:
+        columns = columns if len(rest) == columns.num_rows else columns.take(of_numbers(rest))
+        keys = as_bytes(columns)
+        router = Router("the key of a state", Key(columns=tuple(columns.schema.names)), Any, KeyAssignment(1))
+        codes = (router.groups(columns) << np.uint64(48)) | (codes_of(keys) & np.uint64((1 << 48) - 1))
+        found.append(("binary", rest, keys, codes))
+    return found
+
+
+def kind_of(kind: pa.DataType) -> str | None:
+    """Return that of `KINDS` which has keys of an Arrow type; None for others."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_integer(kind) and str(kind) != "uint64":
+        return "int64"
+    if types.is_string(kind) or types.is_large_string(kind):
+        return "string"
+    return "binary" if types.is_binary(kind) or types.is_large_binary(kind) else None
+
+
+def as_bytes(columns: pa.RecordBatch) -> pa.Array:
+    """Return the values of rows as bytes, the same for equal values and for no others.
+
+    Integers of any width are equal, and so are text, bytes and floats of any width.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    compute: Any = pc
+    parts: list[pa.Array] = []
+    for column in columns.columns:
+        mark, content = _content(column)
+        sizes = compute.fill_null(compute.binary_length(content), -1).cast(pa.string())
+        parts += [compute.binary_join_element_wise(mark, sizes, "", ":").cast(pa.binary()), compute.fill_null(content, b"")]
+    whole = compute.binary_join_element_wise(*parts, b"").cast(pa.binary())
+    return whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
+
+
+def _content(column: pa.Array) -> tuple[str, pa.Array]:
+    """Return a letter for a kind of values, and these values as bytes."""
+    import pyarrow as pa
+
+    types: Any = pa.types
+    if types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    kind = column.type
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return "s", column.cast(pa.binary())
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+        return "b", column.cast(pa.binary())
+    if types.is_floating(kind):
+        return "f", column.cast(pa.float64()).view(pa.int64()).cast(pa.string()).cast(pa.binary())
+    if types.is_integer(kind) or types.is_decimal(kind):
+        return "n", column.cast(pa.string()).cast(pa.binary())
+    if types.is_temporal(kind):
+        bits = pa.int32() if kind.bit_width == 32 else pa.int64()
+        return "t", column.view(bits).cast(pa.string()).cast(pa.binary())
+    if types.is_boolean(kind) or types.is_null(kind):
+        return "o", column.cast(pa.string()).cast(pa.binary())
+    raise TypeError(f"a column of {kind} cannot be part of a key")
 
 
 def groups_of(codes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -186,13 +271,25 @@ def together(rows: Sequence[KeyedRows]) -> KeyedRows:
 
 
 def merged(rows: Sequence[KeyedRows]) -> KeyedRows:
-    """Return the rows of all, later ones first: of a key in several, its row in the last of them."""
+    """Return the rows of all, later ones first: of a key in several, its row in the last of them. The last has all columns."""
     import numpy as np
 
     some = [each for each in rows if len(each)] or list(rows[:1])
     if len(some) == 1:
         return some[0]
-    return _sorted(_one([each.batch for each in some]), np.concatenate([each.codes for each in some]))
+    schema = some[-1].batch.schema
+    return _sorted(_one([with_columns(each.batch, schema) for each in some]), np.concatenate([each.codes for each in some]))
+
+
+def with_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return rows with the columns of a schema: others are null, and those without values get their type."""
+    import pyarrow as pa
+
+    if batch.schema.equals(schema):
+        return batch
+    names, rows = set(batch.schema.names), batch.num_rows
+    columns = [batch.column(each.name).cast(each.type) if each.name in names else pa.nulls(rows, each.type) for each in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

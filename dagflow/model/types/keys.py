@@ -283,17 +283,17 @@ class Router:
 
     def of_batch(self, batch: pa.RecordBatch) -> np.ndarray[Any, Any]:
         """Return the partitions of the rows of a batch, of a key of columns. Raises ColumnNotThere, KeyNotHashable."""
-        partitions = self._assignment.of_groups(self._groups(batch))
+        partitions = self._assignment.of_groups(self.groups(batch))
         self._see(batch)
         return partitions
 
     def is_foreign(self, batch: pa.RecordBatch, partition: int) -> np.ndarray[Any, Any]:
         """Return a mask of the rows of a batch that belong to another partition."""
-        mask: np.ndarray[Any, Any] = self._assignment.of_groups(self._groups(batch)) != partition
+        mask: np.ndarray[Any, Any] = self._assignment.of_groups(self.groups(batch)) != partition
         return mask
 
-    def _groups(self, batch: pa.RecordBatch) -> np.ndarray[Any, Any]:
-        """Return the groups of the rows of a batch."""
+    def groups(self, batch: pa.RecordBatch) -> np.ndarray[Any, Any]:
+        """Return the groups of the rows of a batch, of a key of columns. Raises ColumnNotThere, KeyNotHashable."""
         import numpy as np
 
         for name in self._key.columns:

@@ -66,7 +66,7 @@ def test_all_rows_come_in_the_order_of_their_keys() -> None:
     [
         (pa.array([1.5]), {"n": pa.array([1])}, "keys are integers of 64 bits, text or bytes, not double"),
         (pa.array([1], pa.uint64()), {"n": pa.array([1])}, "not uint64"),
-        (pa.array([1, None]), {"n": pa.array([1, 2])}, "a key is null: bytes stand for keys of other types"),
+        (pa.array([1, None]), {"n": pa.array([1, 2])}, "a key is null: bytes, or a record batch, stand for other keys"),
         (pa.array([1]), {"m": pa.array([1])}, "a row has the columns n, not m"),
     ],
 )
@@ -91,6 +91,40 @@ def test_its_declaration_names_its_columns() -> None:
             TableState(columns)
     with pytest.raises(StateDeclaration, match="record_key is 3: give a function"):
         TableState({"n": "int64"}, record_key=3)  # type: ignore[arg-type]
+
+
+VALUES = st.one_of(st.none(), st.sampled_from([0.0, 1.5, -2.0]))
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["", "a", "1", None]), VALUES), max_size=5), max_size=4))
+def test_keys_of_several_columns(puts: list[list[tuple[int, str | None, float | None]]]) -> None:
+    kept, content = KeyedTable(), dict[Any, int]()
+    schema = pa.schema([("a", pa.int32()), ("b", pa.string()), ("c", pa.float64())])
+    for number, keys in enumerate(puts):
+        batch = pa.RecordBatch.from_pylist([dict(zip("abc", key, strict=True)) for key in keys], schema=schema)
+        kept.put(batch, {"n": pa.array([number] * len(keys), pa.int64())})
+        content |= dict.fromkeys(keys, number)
+        asked = pa.RecordBatch.from_pylist([dict(zip("abc", key, strict=True)) for key in content], schema=schema)
+        assert kept.lookup(asked).to_pylist() == [{"n": value} for value in content.values()]
+
+
+@pytest.mark.parametrize("column", [pa.array([5, None, 7]), pa.array(["", None, "a"]), pa.array([None, True, False])])
+def test_a_null_is_a_key_of_columns(column: Any) -> None:
+    kept, keys = KeyedTable(), pa.record_batch({"a": column})
+    kept.put(keys, {"n": pa.array([1, 2, 3])})
+    kept.remove(keys.slice(1, 1))
+    assert kept.lookup(keys).column("n").to_pylist() == [1, None, 3]
+
+
+def test_columns_that_come_later_are_null_in_earlier_rows() -> None:
+    kept = KeyedTable()
+    assert kept.columns is None
+    assert kept.lookup(pa.array([1])).num_columns == 0
+    kept.put(pa.array([1]), {"n": pa.array([1]), "m": pa.nulls(1)})
+    kept.put(pa.array([2]), {"n": pa.array([2]), "m": pa.array(["a"]), "o": pa.array([0.5])})
+    assert kept.lookup(pa.array([2, 1])).to_pylist() == [{"n": 2, "m": "a", "o": 0.5}, {"n": 1, "m": None, "o": None}]
+    declared = TableState()
+    assert decode_state(declared, encode_state(declared, kept, "")) == kept
 
 
 @pytest.mark.parametrize("kind", [pa.int64(), pa.string(), pa.binary()])
