@@ -57,7 +57,7 @@ class DataFile:
 
     Attributes:
         path: relative to the dataset's folder, with `/`.
-        rows: how many records it holds, at least one.
+        rows: how many records it holds: at least one, or none where a file without rows takes the place of all.
         size: bytes.
         physical_hash: hash of its bytes, as `algorithm:hex`.
         interval: the offsets of its rows.

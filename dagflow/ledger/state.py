@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -64,7 +64,7 @@ class ResumeState:
 
     def data_slice(
         self,
-        files: Iterable[tuple[str, int, int, str]],
+        files: Sequence[tuple[str, int, int, str]],
         *,
         schema_hash: str,
         logical_hash: str | None = None,
@@ -73,7 +73,7 @@ class ResumeState:
         """Return the slice of new files, given as `(path, rows, size, hash)` in the order of their rows.
 
         Files without rows are left out; None when no rows are left: no data is an absent slice. `replaces`: the rows take the
-        place of all earlier ones.
+        place of all earlier ones; where none take their place, a file without rows says so.
         """
         made = []
         start = offset = self.next_offset
@@ -82,6 +82,10 @@ class ResumeState:
                 interval = OffsetInterval(offset, offset + rows - 1)
                 made.append(DataFile(path=path, rows=rows, size=size, physical_hash=physical_hash, interval=interval))
                 offset += rows
+        if not made and replaces and start:
+            path, rows, size, physical_hash = files[0]
+            interval = OffsetInterval(start, start - 1)
+            made.append(DataFile(path=path, rows=rows, size=size, physical_hash=physical_hash, interval=interval))
         if not made:
             return None
         return DataSlice(

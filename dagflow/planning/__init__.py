@@ -4,7 +4,8 @@ Read in this order:
 
 1. `plan`: the values. A `Plan` is what the runners know of an application; each step fills in what it decides.
 2. `steps`: the steps in order, which `dagflow plan --step NAME` prints. This is the planner's table of contents.
-3. The steps: `partial_aggregation`, `relays`, `place`, `forms`, `stages`. (`expand` and `check` are in `dagflow.model`.)
+3. The steps: `current_results`, `partial_aggregation`, `relays`, `place`, `forms`, `stages`. (`expand` and `check` are in
+   `dagflow.model`.)
    `scopes` says the input that each operator's results cover.
 4. `view`: a plan as plain data, for text and pictures; `spark_lines`: what Spark is given for a window.
 5. Used during a run: `assignment` of work items to partitions, and `late_columns`.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
+from dagflow.model.graph.checks import CheckedDag
 from dagflow.model.graph.dag import OperatorNode, PortName, Stream
 from dagflow.model.graph.infer import bind_columns, bind_input, own_bindings, port_types
 from dagflow.model.graph.partitioning import key_of_port
@@ -30,26 +32,48 @@ def add_partial_aggregations(plan: Plan) -> Plan:
             if partial is None:
                 continue
             operator, port = partial
-            into = PortName(name, port)
-            own_types = _types(operator, dag.types[source])
+            own_types = types_behind(operator, dag.types[source])
             if source.operator not in in_tasks and own_types["output"] is Any:
                 continue  # its rows have no form as work items, which go from the driver to tasks
-            nodes[before] = OperatorNode(before, operator, node.where, inside=node.inside)
-            types |= {PortName(before, each): tp for each, tp in own_types.items()}
-            types[into] = types[PortName(before, "output")]
-            old = next(s for s in streams.values() if sink in s.sinks)
-            route, entry = old.route(sink), PortName(before, "input")
-            routes = {**old.routes, entry: route}
-            streams[old.name] = attrs.evolve(old, sinks=tuple(entry if k == sink else k for k in old.sinks), routes=routes)
-            streams[before] = Stream(before, PortName(before, "output"), (into,), old.where)
+            put_before(
+                nodes, streams, types, sink, OperatorNode(before, operator, node.where, inside=node.inside), port, own_types
+            )
     if len(nodes) == len(dag.nodes):
         return plan
+    return attrs.evolve(plan, dag=with_nodes(dag, nodes, streams, types))
+
+
+def put_before(
+    nodes: dict[str, OperatorNode],
+    streams: dict[str, Stream],
+    types: dict[PortName, Any],
+    sink: PortName,
+    node: OperatorNode,
+    port: str,
+    own_types: Mapping[str, Any],
+) -> None:
+    """Put an operator with the ports `input` and `output` on the stream to a port; its output goes to `port` of that operator."""
+    into = PortName(sink.operator, port)
+    nodes[node.name] = node
+    types |= {PortName(node.name, each): tp for each, tp in own_types.items()}
+    types[into] = types[PortName(node.name, "output")]
+    old = next(s for s in streams.values() if sink in s.sinks)
+    route, entry = old.route(sink), PortName(node.name, "input")
+    routes = {**old.routes, entry: route}
+    streams[old.name] = attrs.evolve(old, sinks=tuple(entry if k == sink else k for k in old.sinks), routes=routes)
+    streams[node.name] = Stream(node.name, PortName(node.name, "output"), (into,), old.where)
+
+
+def with_nodes(
+    dag: CheckedDag, nodes: Mapping[str, OperatorNode], streams: dict[str, Stream], types: dict[PortName, Any]
+) -> CheckedDag:
+    """Return a DAG with other operators, in an order in which every stream leads forward."""
     edges = [(s.source.operator, k.operator) for s in streams.values() for k in s.sinks]
-    dag = attrs.evolve(dag, nodes={name: nodes[name] for name in order(nodes, edges)}, streams=streams, types=types)
-    return attrs.evolve(plan, dag=dag)
+    return attrs.evolve(dag, nodes={name: nodes[name] for name in order(nodes, edges)}, streams=streams, types=types)
 
 
-def _types(operator: Operator, arriving: Any) -> dict[str, Any]:
+def types_behind(operator: Operator, arriving: Any) -> dict[str, Any]:
+    """Return the types of the ports of an operator whose input has a type."""
     bound = own_bindings(operator)
     bind_input(operator, "input", arriving, bound)
     bind_columns(operator, bound)

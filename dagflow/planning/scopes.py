@@ -37,14 +37,21 @@ def covering_launches(dag: CheckedDag) -> tuple[OperatorNode, ...]:
 def takes_launch_whole(dag: CheckedDag) -> bool:
     """Return whether a bounded launch takes its input as one window, so that results do not depend on how it is cut.
 
-    That is so where results cover the input of a launch, where records of later windows might come too late, and where results
-    are taken back as more input comes: after one window, only the last ones are emitted.
+    That is so where results cover the input of a launch, where records of later windows might come too late, and where a sink
+    writes the whole of a result that changes: once, rather than with each window.
     """
     return any(
         covered(dag, node) == LAUNCH
-        or (node.operator.scope == "all" and (node.operator.follows_event_time or node.operator.emits_changes))
+        or (node.operator.scope == "all" and node.operator.follows_event_time)
+        or _is_whole(dag, node)
         for node in dag.nodes.values()
     )
+
+
+def _is_whole(dag: CheckedDag, node: OperatorNode) -> bool:
+    """Return whether a sink gets all rows that stand, in each window that changes any."""
+    is_behind = any(source in dag.changing for source, _ in dag.upstream(node.name))
+    return is_behind and node.operator.behind_current() is not None
 
 
 def refuse_parts(dag: CheckedDag, why: str) -> None:

@@ -10,6 +10,7 @@ import attrs
 from dagflow.model.graph.checks import check
 from dagflow.model.graph.dag import DAG
 from dagflow.model.graph.expand import ExpandedDag, expand
+from dagflow.planning.current_results import add_current_results
 from dagflow.planning.forms import choose_forms
 from dagflow.planning.partial_aggregation import add_partial_aggregations
 from dagflow.planning.place import place
@@ -38,6 +39,7 @@ class Rewrite:
 STEPS = (
     Rewrite("expanded", expand),
     Rewrite("checked", check_dag),
+    Rewrite("current", add_current_results),
     Rewrite("partial", add_partial_aggregations),
     Rewrite("relayed", add_relays),
     Rewrite("placed", place),

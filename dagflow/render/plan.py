@@ -165,6 +165,7 @@ _STEPS: dict[str, tuple[str, Callable[[PlanView, Style], list[list[str]]]]] = {
     "logical": ("as written", _logical),
     "expanded": ("modules inlined", _logical),
     "checked": ("the types of all ports", _checked),
+    "current": ("all rows that stand, before sinks that keep the current result", _logical),
     "partial": ("partial aggregations before exchanges", _logical),
     "relayed": ("relays for records of the driver that cross an exchange", _logical),
     "placed": ("what runs where, and why", _placed),

@@ -303,7 +303,7 @@ class Bench:
 
     def _decide(self, window: int, report: TaskReport, live: Operator) -> None:
         plan = WindowPlan(window=window, items={}, partitions={}, places={}, states={}, driver=report)
-        replacing = () if live.kept_snapshots() is None else (NAME,)
+        replacing = {} if live.kept_snapshots() is None else {NAME: False}
         halves = {NAME: live if not live.partitionable else loaded(self.program).operators[0].operator}
         limits = {NAME: limits_of(live)}
         decision = decide(self._log, plan, "test", (), 0.0, False, limits=limits, replacing=replacing, operators=halves)

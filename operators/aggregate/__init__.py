@@ -8,6 +8,6 @@ Read in this order:
 4. `deduplicate`, `top_n`: keyed operators that keep records.
 5. `tumbling`: windows of event time; `event_time` holds what it needs.
 6. `group_by`: rows by any columns, with the aggregates of `agg`; `accumulators`: what it keeps of groups, exact and reversible;
-   `kept_groups`: the same over all windows, and which results a window has changed.
+   `kept_groups`: the same over all windows, and which results a window has changed. `current_rows`: all rows that stand.
 7. `groups`: the groups that aggregates hold, as Python objects and as columns, and the totals that they keep over windows.
 """

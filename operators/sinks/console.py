@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, Generic
+from typing import Any, ClassVar, Generic
 
 import attrs
 from typing_extensions import TypeVar
@@ -22,7 +22,7 @@ class Console(Operator, Generic[T]):
     """Print records where the application was launched, when their window is decided.
 
     Text is printed as it is, and other records as `repr` shows them; of a `ReaderRecord`, the record. Lines are cut at 1,000
-    characters.
+    characters. Where rows may be taken back, each begins with `+` or `-`.
 
     Args:
         prefix: text before each record.
@@ -38,6 +38,8 @@ class Console(Operator, Generic[T]):
 
     prefix: str = attrs.field(default="", validator=attrs.validators.instance_of(str))
     limit: int = attrs.field(default=1_000, kw_only=True, validator=attrs.validators.ge(0))
+
+    takes_changes: ClassVar[bool] = True
 
     input = InputPort[T]()
 
@@ -78,4 +80,5 @@ class Console(Operator, Generic[T]):
         if isinstance(record, ReaderRecord):
             record = record.record
         text = record if isinstance(record, str) else repr(record)
-        return self.prefix + (text if len(text) <= WIDTH else text[:WIDTH] + "…")
+        sign = ("- " if self._context.retracts else "+ ") if self.input.is_changing else ""
+        return self.prefix + sign + (text if len(text) <= WIDTH else text[:WIDTH] + "…")

@@ -10,7 +10,7 @@ import attrs
 from dagflow import Operator, OperatorContext, WindowState
 from dagflow.config import Bytes, one_of, size_of
 from operators.problems import all_problems
-from operators.sinks.tables.modes import FILE_MODES, FileMode
+from operators.sinks.tables.modes import FILE_MODES, FileMode, behind_current
 
 KEPT_SNAPSHOTS = 2
 """The number of replaced snapshots that are kept, unless a sink says otherwise."""
@@ -26,7 +26,8 @@ class FileSink(Operator):
     Attributes:
         path: the folder, by path or URL.
         mode: `append` adds the files of each window. `replace` makes them the whole content: readers of `PATH/current` see the
-            files of the newest window or those of the one before, never both. A window without rows changes nothing.
+            files of the newest window or those of the one before, never both. A window without rows changes nothing. None: append
+            where rows stay; where they may be taken back, keep the current result as `replace` does.
         keep_replaced: with `replace`, how many earlier snapshots stay for readers that have opened them; None: 2.
         suffix: the end of the files' names.
         max_file_rows: a file with so many rows is full; None: never.
@@ -39,7 +40,7 @@ class FileSink(Operator):
     compressions: ClassVar[Mapping[str, range]] = {"none": range(0)}  # with their levels
 
     path: str = attrs.field(converter=str)
-    mode: FileMode = attrs.field(default="append", kw_only=True, validator=one_of(FILE_MODES))
+    mode: FileMode | None = attrs.field(default=None, kw_only=True, validator=attrs.validators.optional(one_of(FILE_MODES)))
     keep_replaced: int | None = attrs.field(default=None, kw_only=True)
     suffix: str = attrs.field(default="", kw_only=True, validator=attrs.validators.instance_of(str))
     max_file_rows: int | None = attrs.field(default=None, kw_only=True)
@@ -72,6 +73,10 @@ class FileSink(Operator):
     def output_folders(self) -> list[str]:
         """Return the folder `path`."""
         return [self.path]
+
+    def behind_current(self) -> tuple[Operator, Operator] | None:
+        """Return the operator that has all rows that stand, and this sink replacing its files by them."""
+        return behind_current(self, self.mode) if self.output_folders() else None
 
     def kept_snapshots(self) -> int | None:
         """Return how many replaced snapshots are kept; None where files are added, or a table says which of them count."""

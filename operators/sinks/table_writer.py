@@ -16,7 +16,7 @@ from operators.problems import all_problems
 from operators.sinks.errors import ColumnsChanged
 from operators.sinks.file_sink import FileSink, numbered
 from operators.sinks.files.open_files import check_name
-from operators.sinks.files.partitions import folders
+from operators.sinks.files.partitions import folders, nowhere
 from operators.sinks.tables.acceptance import check_names
 
 T = TypeVar("T", default=Any)
@@ -100,11 +100,13 @@ class TableWriter(FileSink, Generic[T]):
     @input.batch
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """Write a batch: all of it or, when it raises, nothing."""
-        if not batch.num_rows:
+        if not batch.num_rows and self.mode != "replace":
             return
         number, batch = self._known(batch)
         name = type(self).__name__
         parts = list(folders(batch, self.partition_columns, name)) if self.partition_columns else [("", batch)]
+        if not parts:  # the result has no rows: a file without rows says so
+            parts = [(nowhere(self.partition_columns), batch.drop_columns(list(self.partition_columns)))]
         if number == len(self._schemas):
             self.check_schema(parts[0][1].schema)
         for folder, _ in parts:

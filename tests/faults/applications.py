@@ -30,12 +30,14 @@ from operators import (
     CsvWriter,
     DeltaWriter,
     FileSplitterInput,
+    GroupBy,
     IcebergWriter,
     JsonLinesWriter,
     Map,
     ParquetWriter,
     RecordWriter,
     ScanReader,
+    agg,
 )
 from tests.chaos import oracle
 from tests.chaos.tables import rows_of_parquet
@@ -343,6 +345,39 @@ def _counts(mode: Any) -> Output:
     return Output("Count", mode, add, wrong, lines=True)
 
 
+def _totals(sink: str, make: Callable[[Place], Any], rows: Callable[[Place], Iterator[tuple[Any, ...]]]) -> Output:
+    """The current totals of keys, which change with each file: signs, and state that is kept over windows."""
+
+    def add(dag: DAG, place: Place) -> Any:
+        totals = dag.add_operator(f"totals_{sink.lower()}", GroupBy("key", n=agg.count(), most=agg.max("val")))
+        writer = dag.add_operator(f"sink_{sink.lower()}", make(place))
+        dag.add_stream(f"changes_{sink.lower()}", totals.output, writer.input)
+        return totals.input
+
+    def wrong(place: Place) -> Iterator[str]:
+        most: dict[str, int] = {}
+        count: Counter[str] = Counter()
+        for _, key, val in (row for rows in place.files() for row in rows):
+            count[key] += 1
+            most[key] = max(val, most.get(key, val))
+        found = Counter((str(key), int(n), int(value)) for key, n, value in rows(place))
+        yield from _difference(found, Counter((key, count[key], most[key]) for key in count))
+
+    return Output(sink, "", add, wrong)
+
+
+def _current(place: Place) -> Iterator[tuple[Any, ...]]:
+    return (tuple(row.values()) for path in _files(place.data / "totals", "replace") for row in _csv_rows(path))
+
+
+def _in_table(place: Place) -> Iterator[tuple[Any, ...]]:
+    return iter(Database("sqlite", f"sqlite:///{place.data}/totals.db").run("SELECT key, n, most FROM totals"))
+
+
+def _totals_in_table(place: Place) -> Any:
+    return Database("sqlite", f"sqlite:///{place.data}/totals.db").writer("totals", mode="upsert", keys=["key"])
+
+
 OUTPUTS: tuple[Output, ...] = (
     *(_in_text(mode) for mode in ("append", "replace")),
     *(_in_files(sink, mode) for sink in _FILES for mode in ("append", "replace")),
@@ -416,12 +451,20 @@ APPLICATIONS: dict[str, Application] = {
         *(Application(output.name, (output,)) for output in OUTPUTS),
         Application("state", (_counts("append"),)),
         Application("state-replace", (_counts("replace"),)),
+        Application("changes", (_totals("SqlWriter", _totals_in_table, _in_table),)),
+        Application(
+            "changes-current",
+            (
+                _totals("CsvWriter", lambda place: CsvWriter(str(place.data / "totals")), _current),
+                _totals("SqlWriter", _totals_in_table, _in_table),
+            ),
+        ),
         Application("several", _by_name("DeltaWriter-append", "SqlWriter-upsert", "ParquetWriter-append", "CsvWriter-replace")),
         Application("several-tables", _by_name("IcebergWriter-append", "DeltaWriter-upsert", "SqlWriter-append")),
         Application("workers", (*_by_name("RecordWriter-append"), _counts("append")), slots=2),
     )
 }
-"""One application for each output; running totals; several sinks in one application; and worker processes."""
+"""One application for each output; running totals; results that change; several sinks in one; and worker processes."""
 
 
 def import_all() -> None:

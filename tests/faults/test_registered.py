@@ -10,6 +10,13 @@ import operators
 from tests.faults.applications import APPLICATIONS, KEEPS_NOTHING, OUTPUTS
 
 
+def named(kind: Any) -> tuple[str, ...]:
+    """The texts that a type names, alone or among others."""
+    if isinstance(kind, str):
+        return (kind,)
+    return tuple(mode for each in typing.get_args(kind) for mode in named(each))
+
+
 def sinks() -> dict[str, tuple[str, ...]]:
     """The modes of each sink that the library offers."""
     found = {}
@@ -18,7 +25,7 @@ def sinks() -> dict[str, tuple[str, ...]]:
         sink: Any = getattr(operators, name)
         if inspect.isclass(sink) and sink.__module__.startswith("operators.sinks."):
             types = (typing.get_type_hints(base).get("mode") for base in sink.__mro__)
-            found[name] = next(filter(None, map(typing.get_args, types)), ("",))
+            found[name] = next(filter(None, map(named, types)), ("",))
     return found
 
 

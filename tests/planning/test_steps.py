@@ -16,6 +16,7 @@ from tests.render import sample
 
 DECIDED = {
     "checked": {"dag", "written"},
+    "current": set[str](),
     "partial": {"dag"},
     "relayed": {"dag"},
     "placed": {"placement", "groups", "levels", "exchanges"},

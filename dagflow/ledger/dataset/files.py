@@ -112,7 +112,7 @@ def dataset_files(
     assert ledger.folder is not None
     columns = _columns(schema)
     groups: list[tuple[str, SetSchema | None, str, list[str], list[int]]] = []
-    for file, size, then in files:
+    for file, size, then in (each for each in files if each[1]):  # a file of lines without any has no schema
         key = (kind_of(file, then), then, root_of(ledger.folder, file))
         if not groups or groups[-1][:3] != key:
             groups.append((*key, [], []))

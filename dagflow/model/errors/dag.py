@@ -436,7 +436,8 @@ class ChangesRefused(DagError, TypeError):
                 f"  {self.by!r} takes back rows that it has emitted, where its results change ({self.by_where})",
                 "  help: "
                 + (
-                    "write the rows by key: PostgresWriter(…, mode='upsert', keys=[…]), or SqlWriter"
+                    "use a sink of files or tables without a mode, which keeps the current result; or write the rows of a table\n"
+                    "        by key: mode='upsert', keys=[…]"
                     if self.is_sink
                     else "let the operator handle context.retracts, and declare takes_changes = True"
                 ),

@@ -57,4 +57,8 @@ def changes_refused(nodes: Mapping[str, OperatorNode], streams: Mapping[str, Str
 def follows_changes(operator: Operator, *, emits: bool = True) -> bool:
     """Return whether an operator can follow rows that are taken back. `emits`: something follows from its rows."""
     is_plain = is_function_of_rows(operator) and type(operator).end_window is Operator.end_window
-    return operator.takes_changes or (emits and is_plain and not isinstance(operator, DataFrameOperator))
+    return (
+        operator.takes_changes
+        or operator.behind_current() is not None
+        or (emits and is_plain and not isinstance(operator, DataFrameOperator))
+    )

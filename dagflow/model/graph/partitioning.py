@@ -10,7 +10,7 @@ from dagflow.model.errors.partitioning import KeyConflict, KeyFixed, KeyMissing,
 from dagflow.model.graph.dag import OperatorNode, PortName
 from dagflow.model.operator.ports import input_ports
 from dagflow.model.types.equality import not_hashable
-from dagflow.model.types.keys import Key, key_of
+from dagflow.model.types.keys import WHOLE, Key, key_of
 
 UNSET: Any = object()
 
@@ -81,7 +81,7 @@ def wrong_keys(
         assert key is not None
         known = columns(PortName(node.name, port))
         for column in key.columns if known is not None else ():
-            if column not in (known or ()):
+            if column not in (known or ()) and column != WHOLE:
                 yield KeyRefused(name, repr(column), "its records have no such column", tuple(known or ()), node.where)
         for tp in key.types(types.get(PortName(node.name, port), Any)):
             reason = not_hashable(tp)

@@ -12,6 +12,7 @@ from dagflow.model.operator.component import Component
 from dagflow.model.operator.context import OperatorContext
 from dagflow.model.operator.ports import PROXIES, InputPort, OutputPort, Port, forms_handled, ports_of
 from dagflow.model.operator.protocols import (
+    KeepsCurrent,
     Keyed,
     LimitsRejects,
     ReadsFiles,
@@ -44,7 +45,7 @@ class ErrorRecord:
 
 
 @attrs.define(slots=False, eq=False)
-class Operator(Component, Keyed, Stateful, SchemaAware, ReadsFiles, WritesFiles, LimitsRejects):
+class Operator(Component, Keyed, KeepsCurrent, Stateful, SchemaAware, ReadsFiles, WritesFiles, LimitsRejects):
     """The base of every operator. Subclasses are attrs classes whose fields are the operator's properties.
 
     >>> import attrs
@@ -83,8 +84,8 @@ class Operator(Component, Keyed, Stateful, SchemaAware, ReadsFiles, WritesFiles,
             (`context.event_time`), and reports the times it has seen (`context.saw`).
         partitioner: the partitioner of the operator, unless `DAG.set_attributes` sets another.
 
-    Every operator has the protocols `Keyed`, `Stateful`, `SchemaAware`, `ReadsFiles`, `WritesFiles` and `LimitsRejects`, and
-    overrides the methods that apply to it. docs/reference/protocols.md says which protocol gives which ability.
+    Every operator has the protocols `Keyed`, `KeepsCurrent`, `Stateful`, `SchemaAware`, `ReadsFiles`, `WritesFiles` and
+    `LimitsRejects`, and overrides the methods that apply to it. docs/reference/protocols.md says which gives which ability.
     """
 
     partitionable: ClassVar[bool] = True

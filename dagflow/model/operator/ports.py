@@ -197,6 +197,7 @@ class OutputPort(Port, Generic[OneRecordType]):
     Args:
         optional: the port may stay unconnected; what is emitted is then dropped.
         completed_items: True if the operator emits its work items here, each once all of it has been read.
+        empty_batches: True if a batch without rows is handed on too: it says that the result has none.
 
     Attributes:
         is_connected: True if a stream starts here.
@@ -214,9 +215,10 @@ class OutputPort(Port, Generic[OneRecordType]):
     wants_batches: bool = False
     takes_mixed_batches: bool = False
 
-    def __init__(self, *, optional: bool = True, completed_items: bool = False) -> None:
+    def __init__(self, *, optional: bool = True, completed_items: bool = False, empty_batches: bool = False) -> None:
         self.optional = optional
         self.completed_items = completed_items
+        self.empty_batches = empty_batches
         self.unbind()
 
     def unbind(self) -> None:

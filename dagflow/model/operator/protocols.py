@@ -1,8 +1,8 @@
 """The protocols of operators: methods that only some operators have, one protocol for each ability.
 
-`Keyed`, `Stateful`, `SchemaAware`, `ReadsFiles`, `WritesFiles` and `LimitsRejects` have defaults, which every operator inherits:
-override the methods that apply. The others are structural: an operator that has the methods has the protocol, and the runtime
-asks with `isinstance`. For users: docs/reference/protocols.md.
+`Keyed`, `KeepsCurrent`, `Stateful`, `SchemaAware`, `ReadsFiles`, `WritesFiles` and `LimitsRejects` have defaults, which every
+operator inherits: override the methods that apply. The others are structural: an operator that has the methods has the protocol,
+and the runtime asks with `isinstance`. For users: docs/reference/protocols.md.
 """
 
 from __future__ import annotations
@@ -35,6 +35,17 @@ class Keyed:
         That is an operator with the ports `input` and `output`, and the name of the input port of this operator that takes its
         output; both ports use the same key. The result must be the same without it: it is left out where no exchange is needed,
         or where `on_error` is `route`.
+        """
+
+
+class KeepsCurrent:
+    """Sinks that keep the current result of a stream whose rows may be taken back."""
+
+    def behind_current(self) -> tuple[Operator, Operator] | None:
+        """Return the operator that the planner puts before this sink, where rows that come may be taken back, and the sink then.
+
+        In each window that changes anything, the operator emits on `output` all rows that stand, of those that came at `input`.
+        None for operators that follow changes by themselves, or not at all.
         """
 
 

@@ -101,19 +101,17 @@ class KeyedTable:
     def put(self, keys: pa.Array | pa.RecordBatch, columns: Mapping[str, pa.Array]) -> None:
         """Put rows in the place of those that the keys have. Raises TypeError for other columns than those that are declared.
 
-        Where none are declared, earlier rows have null in columns that are new. The type of a column stays, unless it was null.
+        Where none are declared, earlier rows have null in columns that are new. Raises TypeError where the type of one differs
+        from before: only a column without values, of type null, may take another.
         """
         import numpy as np
         import pyarrow as pa
 
-        declared = self.columns if self.declared is not None else None
-        declared = declared or pa.schema([(name, each.type) for name, each in columns.items()])
-        if (names := declared.names) != list(columns) and set(names) != set(columns):
-            raise TypeError(f"a row has the columns {', '.join(names)}, not {', '.join(columns)}")
-        values = [columns[field.name].cast(field.type) for field in declared]
+        declared = self._together_with({name: each.type for name, each in columns.items()})
+        values = [columns[name].cast(kind) if name in columns else pa.nulls(len(keys), kind) for name, kind in declared.items()]
         for kind, places, array, codes in self._keys(keys):
             some = values if _is_all(places, keys) else [each.take(pa.array(np.ascontiguousarray(places))) for each in values]
-            schema = schema_of(array.type, [(field.name, field.type) for field in declared])
+            schema = schema_of(array.type, list(declared.items()))
             self._changes.append((kind, rows_of(array, some, schema, codes=codes)))
 
     def remove(self, keys: pa.Array | pa.RecordBatch) -> None:
@@ -171,6 +169,21 @@ class KeyedTable:
         copied = KeyedTable(self.declared, self.record_key, self.saved_rows)
         copied._changes = self._changes[:]  # batches do not change
         return copied
+
+    def _together_with(self, given: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
+        """Return the columns of the table with those of more rows. Raises TypeError where these are not declared, or differ."""
+        known = {field.name: field.type for field in self.columns or ()}
+        if self.declared is not None:
+            if known.keys() != given.keys():
+                raise TypeError(f"a row has the columns {', '.join(known)}, not {', '.join(given)}")
+            return known
+        for name, kind in given.items():
+            before = known.setdefault(name, kind)
+            if before != kind and "null" in str(before):
+                known[name] = kind
+            elif before != kind and "null" not in str(kind):
+                raise TypeError(f"the column {name!r} is {kind}, and was {before}")
+        return known
 
     def _keys(
         self, keys: pa.Array | pa.RecordBatch

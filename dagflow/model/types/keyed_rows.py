@@ -117,8 +117,10 @@ def as_bytes(columns: pa.RecordBatch) -> pa.Array:
 def _content(column: pa.Array) -> tuple[str, pa.Array]:
     """Return a letter for a kind of values, and these values as bytes."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     types: Any = pa.types
+    compute: Any = pc
     if types.is_dictionary(column.type):
         column = column.dictionary_decode()
     kind = column.type
@@ -127,7 +129,9 @@ def _content(column: pa.Array) -> tuple[str, pa.Array]:
     if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
         return "b", column.cast(pa.binary())
     if types.is_floating(kind):
-        return "f", column.cast(pa.float64()).view(pa.int64()).cast(pa.string()).cast(pa.binary())
+        column = compute.add(column.cast(pa.float64()), 0.0)  # one zero, and one NaN
+        column = compute.if_else(compute.is_nan(column), float("nan"), column)
+        return "f", column.view(pa.int64()).cast(pa.string()).cast(pa.binary())
     if types.is_integer(kind) or types.is_decimal(kind):
         return "n", column.cast(pa.string()).cast(pa.binary())
     if types.is_temporal(kind):
@@ -135,7 +139,7 @@ def _content(column: pa.Array) -> tuple[str, pa.Array]:
         return "t", column.view(bits).cast(pa.string()).cast(pa.binary())
     if types.is_boolean(kind) or types.is_null(kind):
         return "o", column.cast(pa.string()).cast(pa.binary())
-    raise TypeError(f"a column of {kind} cannot be part of a key")
+    return "v", pa.array([None if value is None else repr(value).encode() for value in column.to_pylist()], pa.binary())
 
 
 def groups_of(codes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

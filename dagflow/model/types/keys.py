@@ -38,9 +38,13 @@ _WORD, _GROUP = (1 << 64) - 1, GROUPS - 1
 _NONE, _SEQUENCE = 0x9E3779B9, 0x85EBCA6B
 
 
+WHOLE = "*"
+"""The name that stands for all columns of a record as its key."""
+
+
 @attrs.frozen
 class Key:
-    """A key: a function of the record, or names of columns (of fields of its class)."""
+    """A key: a function of the record, or names of columns (of fields of its class); `WHOLE` for all of them."""
 
     columns: tuple[str, ...] = ()
     function: Callable[[Any], Any] | None = None
@@ -61,17 +65,32 @@ class Key:
             return self.function
         if self.columns == (VALUE,) and columns_of(tp) is None:
             return _itself
+        if self.columns == (WHOLE,):
+            return _values
         return attrgetter(*self.columns)
+
+    def within(self, tp: Any) -> Key:
+        """Return the key of records of type `tp`, with the names of all columns where these are known and are the key."""
+        known = known_columns(tp) if self.columns == (WHOLE,) else None
+        return self if known is None else Key(columns=known)
 
     def types(self, tp: Any) -> list[Any]:
         """Return the types of the values that make the key of a record of type `tp`, as far as they are known."""
         if self.function is None:
-            return [column_type(tp, name) for name in self.columns]
+            return [column_type(tp, name) for name in self.columns if name != WHOLE]
         return [self.function if inspect.isclass(self.function) else annotations_of(self.function).get("return", Any)]
 
 
 def _itself(record: Any) -> Any:
     return record
+
+
+def _values(record: Any) -> Any:
+    """Return the values of a record of which no columns are known, in the order of their names."""
+    if isinstance(record, dict):
+        return tuple(value for _, value in sorted(record.items()))
+    names = sorted(field.name for field in attrs.fields(type(record))) if attrs.has(type(record)) else ()
+    return tuple(getattr(record, name) for name in names) if names else record
 
 
 def key_of(given: Any) -> Key | None:
@@ -252,7 +271,7 @@ class Router:
         self, port: str, key: Key, tp: Any, assignment: KeyAssignment, keys_seen: Callable[[Any], None] | None = None
     ) -> None:
         self._port = port
-        self._key = key
+        self._key = key = key.within(tp)
         self._type = tp
         self._of_record = key.of_record(tp)
         self._assignment = assignment
@@ -296,10 +315,11 @@ class Router:
         """Return the groups of the rows of a batch, of a key of columns. Raises ColumnNotThere, KeyNotHashable."""
         import numpy as np
 
-        for name in self._key.columns:
+        names = sorted(batch.schema.names) if self._key.columns == (WHOLE,) else self._key.columns
+        for name in names:
             if name not in batch.schema.names:
                 raise ColumnNotThere.of(f"the key of {self._port}", name, batch.schema)
-        columns = [self._hashes(batch.column(name), column_type(self._type, name)) for name in self._key.columns]
+        columns = [self._hashes(batch.column(name), column_type(self._type, name)) for name in names]
         if len(columns) == 1:
             return columns[0] & np.uint64(_GROUP)
         mixture = np.full(batch.num_rows, _SEQUENCE, dtype=np.uint64)
@@ -319,7 +339,8 @@ class Router:
         self._count += batch.num_rows
         if not len(rows):
             return
-        columns = [without_hidden(batch.column(name).take(rows))[0].to_pylist() for name in self._key.columns]
+        names = batch.schema.names if self._key.columns == (WHOLE,) else self._key.columns
+        columns = [without_hidden(batch.column(name).take(rows))[0].to_pylist() for name in names]
         for key in columns[0] if len(columns) == 1 else zip(*columns, strict=True):
             self._keys_seen(key)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import unicodedata
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
@@ -64,11 +64,12 @@ def difference(file: StagedFile, path: str) -> str | None:
     return None
 
 
-def named(window: int, reports: list[TaskReport], replacing: Collection[str] = ()) -> list[StagedFile]:
+def named(window: int, reports: list[TaskReport], replacing: Mapping[str, bool] | None = None) -> list[StagedFile]:
     """Final names: the name that a sink asked for; what is taken in it gets window and number behind it. Raises PathOutside.
 
-    `replacing`: the operators whose files become a snapshot, in a folder of its own.
+    `replacing`: the operators whose files become a snapshot, in a folder of its own, and whether files without rows do, too.
     """
+    replacing = replacing or {}
     wanted: list[tuple[StagedFile, str, str]] = []
     by_folder: dict[str, list[str]] = {}
     for report in reports:
@@ -80,7 +81,13 @@ def named(window: int, reports: list[TaskReport], replacing: Collection[str] = (
             by_folder.setdefault(folder, []).append(name)
     names = {folder: _Names(folder, window, mine) for folder, mine in by_folder.items()}
     return [
-        attrs.evolve(file, name=names[folder].give(name), is_snapshot=file.operator in replacing) for file, folder, name in wanted
+        attrs.evolve(
+            file,
+            name=names[folder].give(name),
+            is_snapshot=file.operator in replacing,
+            is_whole=replacing.get(file.operator, False),
+        )
+        for file, folder, name in wanted
     ]
 
 

@@ -59,7 +59,8 @@ class StagedFile:
     """A file that a task wrote: `attempt` is where it lies, `folder`/`name` what it is to become.
 
     `records`: as many as its writer told; a file whose writer never tells is one record. `hash`: of its bytes. `is_snapshot`: it
-    takes the place of all files of earlier windows in its folder, together with the others of its window.
+    takes the place of all files of earlier windows in its folder, together with the others of its window. `is_whole`: also where
+    it has no rows, since the result has none.
     """
 
     operator: str
@@ -70,11 +71,12 @@ class StagedFile:
     records: int
     hash: str = ""
     is_snapshot: bool = attrs.field(default=False, metadata={ADDED: True})
+    is_whole: bool = attrs.field(default=False, metadata={ADDED: True})
 
     @property
     def replaces(self) -> bool:
-        """True if it has rows that take the place of others. A window without rows changes nothing."""
-        return self.is_snapshot and self.records > 0
+        """True if its rows take the place of others. A window without rows changes nothing, unless the result has none."""
+        return self.is_snapshot and (self.records > 0 or self.is_whole)
 
 
 @attrs.define

@@ -116,6 +116,7 @@ class Outlet:
         self.tap: Tap | None = None
         self.takes_mixed_batches = False
         self.is_changing = False
+        self.empty_batches = False
         self.emit = self._make_emit() if check is None and self._unchanged is None else self._checked_emit
 
     def _make_emit(self) -> Callable[[Any], None]:
@@ -189,7 +190,7 @@ class Outlet:
 
     def _whole(self, batch: pa.RecordBatch, retracts: bool) -> None:
         self.flush()
-        if batch.num_rows == 0:
+        if batch.num_rows == 0 and not self.empty_batches:
             return
         if self._check is not None:
             for record in _existing(batch, self.type):

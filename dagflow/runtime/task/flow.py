@@ -120,7 +120,7 @@ class Flow:
                 outlet = node.outlets[port] = Outlet(node, port, out.type, sinks, check)
                 bound.emit, bound.emit_all, bound.emit_batch = outlet.emit, outlet.emit_all, outlet.emit_batch
                 bound.retract, bound.retract_batch = outlet.retract, outlet.retract_batch
-                outlet.is_changing = out.is_changing
+                outlet.is_changing, outlet.empty_batches = out.is_changing, bound.empty_batches
                 bound.wants_batches = out.wants_batches
                 outlet.takes_mixed_batches = bound.takes_mixed_batches = not senders and self._takes_mixed_batches(out)
             else:

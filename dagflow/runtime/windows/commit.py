@@ -60,15 +60,15 @@ def decide(
     before: PartitionStates | None = None,
     last: Decision | None = None,
     limits: Mapping[str, Sequence[RejectLimit]] | None = None,
-    replacing: Collection[str] = (),
+    replacing: Mapping[str, bool] | None = None,
     operators: Mapping[str, Operator] | None = None,
     application: str = "",
 ) -> Decision:
     """Check that the reports cover the plan exactly, and publish the decision: the commit.
 
     `before`: the states of partitions after the last decision, which is `last`; `limits`: of rejected records, by operator;
-    `replacing`: the operators whose files replace those of earlier windows; `operators`: the driver's half of each, whose sinks
-    may refuse the window (`Sink.check_window`).
+    `replacing`: the operators whose files replace those of earlier windows, and whether files without rows do; `operators`: the
+    driver's half of each, whose sinks may refuse the window (`Sink.check_window`).
 
     Raises WindowIncomplete, and ExpectationFailed if more records were rejected than a limit allows.
     """

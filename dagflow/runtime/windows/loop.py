@@ -16,6 +16,7 @@ from dagflow.config.run_settings import RunSettings
 from dagflow.errors import DagflowError
 from dagflow.model.operator.base import Operator, limits_of
 from dagflow.model.operator.context import Clock
+from dagflow.planning.current_results import CURRENT
 from dagflow.planning.errors import ScopeNotWritten
 from dagflow.planning.plan import Plan
 from dagflow.planning.scopes import covering_launches, refuse_parts
@@ -141,7 +142,9 @@ class WindowLoop:
         self._states = StateAssignment(keeping, [name for name in plan.driver if declared_states(plan.dag.nodes[name].operator)])
         self._rebalancing = Rebalancing.of(plan, settings.rebalance, runner, run_folder, keeping)
         self._reject_limits = {name: limits for name, node in plan.dag.nodes.items() if (limits := limits_of(node.operator))}
-        self._replacing = {name for name, node in plan.dag.nodes.items() if node.operator.kept_snapshots() is not None}
+        nodes = plan.dag.nodes
+        replacing = (name for name, node in nodes.items() if node.operator.kept_snapshots() is not None)
+        self._replacing = {name: f"{name}.{CURRENT}" in nodes for name in replacing}
         self._maps = MapLog(log.store, retry=self.retries.retry)
         self._running: deque[Running] = deque()
         self._before: Decision | None = None

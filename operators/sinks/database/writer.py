@@ -9,7 +9,7 @@ import attrs
 import pyarrow as pa
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, OperatorContext, Sink, SinkLaunch, StagedWindow, WindowMark
+from dagflow import InputPort, Operator, OperatorContext, Sink, SinkLaunch, StagedWindow, WindowMark
 from dagflow.arrow_types import type_named
 from dagflow.config import Bytes, MiB, Seconds, one_of, seconds_of, size_of
 from operators.database.errors import DatabaseBusy
@@ -18,7 +18,7 @@ from operators.problems import all_problems
 from operators.sinks.database.dialect import SqlDialect
 from operators.sinks.database.publishing import Publisher
 from operators.sinks.database.staging import Staging, column_type
-from operators.sinks.tables.modes import MODES, ON_SCHEMA_CHANGE, Mode, OnSchemaChange, mode_problems
+from operators.sinks.tables.modes import MODES, ON_SCHEMA_CHANGE, Mode, OnSchemaChange, behind_current, mode_problems
 
 T = TypeVar("T", default=Any)
 
@@ -44,7 +44,7 @@ class DatabaseWriter(Sink, Generic[T]):
     """
 
     table: str = attrs.field(kw_only=True, validator=attrs.validators.instance_of(str))
-    mode: Mode = attrs.field(default="append", kw_only=True, validator=one_of(MODES))
+    mode: Mode | None = attrs.field(default=None, kw_only=True, validator=attrs.validators.optional(one_of(MODES)))
     keys: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=one_or_more)
     on_schema_change: OnSchemaChange = attrs.field(default="fail", kw_only=True, validator=one_of(ON_SCHEMA_CHANGE))
     lock_timeout: Seconds = attrs.field(default=60.0, kw_only=True, converter=seconds_of, validator=attrs.validators.gt(0))
@@ -70,6 +70,10 @@ class DatabaseWriter(Sink, Generic[T]):
             if "\0" in self.table or any("\0" in key or not key for key in self.keys):
                 problems.append("table and keys need names, without zero bytes")
 
+    def behind_current(self) -> tuple[Operator, Operator] | None:
+        """Return the operator that has all rows that stand, and this sink replacing the table by them."""
+        return behind_current(self, self.mode)
+
     def needed_columns(self, port: str) -> dict[str, Sequence[str]]:
         """Return the columns that identify a row."""
         return {"keys": self.keys}
@@ -82,7 +86,7 @@ class DatabaseWriter(Sink, Generic[T]):
             context,
             table=self.bare_table(),
             keys=self.keys,
-            mode=self.mode,
+            mode=self.mode or "append",
             evolves=self.on_schema_change == "evolve",
             buffer_bytes=self.buffer_bytes,
             operator=type(self).__name__,
@@ -112,7 +116,7 @@ class DatabaseWriter(Sink, Generic[T]):
     @input.batch
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """Write a batch: all of it or, when it raises, nothing. Raises RuleBroken for rows that a rule of the table refuses."""
-        if batch.num_rows:
+        if batch.num_rows or self.mode == "replace":  # the result has no rows
             self._staging.add(batch, retracts=self._context.retracts)
 
     def stage(self) -> Any:
@@ -144,7 +148,7 @@ class DatabaseWriter(Sink, Generic[T]):
         self._publisher().sweep(window)
 
     def _publisher(self) -> Publisher:
-        return Publisher(self.dialect(), self.bare_table(), self.mode, self.keys, self.on_schema_change == "evolve")
+        return Publisher(self.dialect(), self.bare_table(), self.mode or "append", self.keys, self.on_schema_change == "evolve")
 
     def bare_table(self) -> str:
         """Return the name of the table without its schema."""

@@ -132,7 +132,12 @@ class OpenFiles:
             series.name = ""
 
     def append_column(self, name: str, rows: Any, end: bytes, header: bytes = b"") -> None:
-        """Append the values of a text or binary column without nulls, `end` after each, as records; `header` before a file's."""
+        """Append the values of a text or binary column without nulls, `end` after each, as records; `header` before a file's.
+
+        Without any values, the file is there, too.
+        """
+        if not len(rows) and self._current(name).size == 0:
+            self.append(name, header, 0)
         while len(rows):
             if header and self._current(name).size == 0:
                 self.append(name, header, 0)
@@ -175,6 +180,7 @@ class OpenFiles:
             self._open.popitem(last=False)[1].close()
         compressor = None if self.compressor is None else self.compressor()
         current = self._open[name] = _Open(self.create(name), compressor)
+        current.file.records(0)  # a file that gets no more than a header has none
         return current
 
 

@@ -87,3 +87,12 @@ def _texts(values: Any) -> list[str]:
     own = "%5F" + NO_VALUE[1:]  # the text itself, which would come back as null
     texts = values.cast(pa.string()).to_pylist()
     return [NO_VALUE if text is None else own if text == NO_VALUE else quote(text, safe="") for text in texts]
+
+
+def nowhere(columns: Sequence[str]) -> str:
+    """Return the folder of rows without values in the columns that name folders.
+
+    >>> nowhere(["year", "country"])
+    'year=__HIVE_DEFAULT_PARTITION__/country=__HIVE_DEFAULT_PARTITION__'
+    """
+    return "/".join(f"{quote(name, safe='')}={NO_VALUE}" for name in columns)

@@ -30,6 +30,7 @@ class NamesRecords(Protocol):
     part_name: Any  # a string; type checkers disagree on what a WindowState is to a protocol
     encoding: str
     per_block: bool
+    mode: Any
 
     def get_file_name(self, record: Any) -> str | None:
         """Return the name of the file that a record belongs to; None or "" drops the record."""
@@ -150,7 +151,7 @@ class RecordFiles:
 
     def _runs(self, batch: pa.RecordBatch) -> Iterator[tuple[str, int, int]]:
         """Yield file name and rows of the runs of a batch that go to the same file."""
-        if not batch.num_rows:
+        if not batch.num_rows and (self.sink.per_block or self.sink.mode != "replace"):
             return
         if not self.sink.per_block:
             yield self.sink.part_name, 0, batch.num_rows

@@ -100,6 +100,8 @@ class ParquetFiles:
         rows_at_once = max(1, batch.num_rows * self.row_group_bytes // max(batch.nbytes, 1))
         start, large = 0, large_columns(batch)
         self._large |= large
+        if not batch.num_rows:  # the file is there, without rows
+            self._take(self._part(key), batch)
         while start < batch.num_rows:
             part = self._part(key)
             if part.writer is not None and not large <= part.large:

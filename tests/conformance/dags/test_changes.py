@@ -190,7 +190,7 @@ def refused(*operators: Operator) -> str:
 
 
 def test_a_sink_that_only_adds_is_refused() -> None:
-    text = refused(Map(str), RecordWriter("out"))
+    text = refused(Map(str), RecordWriter("out", mode="append"))
     assert "RecordWriter would keep rows that are taken back: port op2.input" in text
     assert "'op0' takes back rows that it has emitted" in text
 

@@ -123,6 +123,10 @@ def test_columns_that_come_later_are_null_in_earlier_rows() -> None:
     kept.put(pa.array([1]), {"n": pa.array([1]), "m": pa.nulls(1)})
     kept.put(pa.array([2]), {"n": pa.array([2]), "m": pa.array(["a"]), "o": pa.array([0.5])})
     assert kept.lookup(pa.array([2, 1])).to_pylist() == [{"n": 2, "m": "a", "o": 0.5}, {"n": 1, "m": None, "o": None}]
+    with pytest.raises(TypeError, match="the column 'n' is string, and was int64"):
+        kept.put(pa.array([3]), {"n": pa.array(["3"])})
+    kept.put(pa.array([3]), {"n": pa.nulls(1)})
+    assert kept.lookup(pa.array([3])).to_pylist() == [{"n": None, "m": None, "o": None}]
     declared = TableState()
     assert decode_state(declared, encode_state(declared, kept, "")) == kept
 

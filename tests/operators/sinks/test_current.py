@@ -1,0 +1,154 @@
+"""Sinks keep the current result of a changing stream: after each launch, what SQL says of all input."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow.compute as pc
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from dagflow import DAG
+from dagflow.errors import ChangesRefused
+from dagflow.ledger import read_dataset
+from dagflow.testing import run_dag
+from operators import (
+    CsvWriter,
+    FileSplitterInput,
+    Filter,
+    GroupBy,
+    JsonLinesFormat,
+    JsonLinesWriter,
+    Map,
+    ParquetWriter,
+    RecordWriter,
+    ScanReader,
+    SqlWriter,
+    agg,
+)
+from tests.tiers import examples
+
+Row = tuple[str, int]
+
+
+def csv_rows(home: Path) -> list[Any]:
+    return duckdb.sql(f"FROM read_csv('{home}/out/current/**/*.csv', hive_partitioning=true, header=true)").fetchall()
+
+
+def json_rows(home: Path) -> list[Any]:
+    return [
+        tuple(json.loads(line).values())
+        for file in (home / "out/current").glob("*.jsonl")
+        for line in file.read_text().splitlines()
+    ]
+
+
+def parquet_rows(home: Path) -> list[Any]:
+    return duckdb.sql(f"SELECT shop, sold, most FROM '{home}/out/current/**/*.parquet'").fetchall()
+
+
+def database_rows(home: Path) -> list[Any]:
+    with contextlib.closing(sqlite3.connect(home / "out.db")) as connection:
+        return connection.execute("SELECT shop, sold, most FROM totals").fetchall()
+
+
+SINKS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], list[Any]]]] = {
+    "csv": (lambda home: CsvWriter(home / "out"), csv_rows),
+    "csv in folders": (lambda home: CsvWriter(home / "out", partition_columns=["most"]), csv_rows),
+    "json": (lambda home: JsonLinesWriter(home / "out"), json_rows),
+    "parquet": (lambda home: ParquetWriter(home / "out", mode="replace"), parquet_rows),
+    "sqlite": (lambda home: SqlWriter(f"sqlite:///{home}/out.db", table="totals"), database_rows),
+}
+
+
+def populate(home: Path, sink: Any, least: int = 0) -> Callable[[DAG, object], None]:
+    def populate_dag(dag: DAG, conf: object) -> None:
+        files = dag.add_operator("files", FileSplitterInput([str(home / "in")], block_size=30))
+        reader = dag.add_operator("reader", ScanReader[Any](JsonLinesFormat(), schema="shop: string, price: int64"))
+        totals = dag.add_operator("totals", GroupBy("shop", sold=agg.count(), most=agg.max("price")))
+        few = dag.add_operator("few", Filter[Any](pc.field("most") <= (least or 100)))
+        dag.add_operator("sink", sink)
+        dag.add_stream("blocks", files.blocks_metadata_output, reader.blocks_metadata_input)
+        dag.add_stream("rows", reader.batches, totals.input)
+        dag.add_stream("groups", totals.output, few.input)
+        dag.add_stream("result", few.output, dag.operators["sink"].operator.input)
+
+    return populate_dag
+
+
+def write(home: Path, number: int, rows: list[Row]) -> None:
+    (home / "in").mkdir(exist_ok=True)
+    (home / "in" / f"{number}.jsonl").write_text("".join(json.dumps({"shop": s, "price": p}) + "\n" for s, p in rows))
+
+
+def expected(files: list[list[Row]], least: int = 0) -> Counter[Any]:
+    groups: dict[str, list[int]] = {}
+    for shop, price in (row for rows in files for row in rows):
+        groups.setdefault(shop, []).append(price)
+    return Counter((shop, len(prices), max(prices)) for shop, prices in groups.items() if not least or max(prices) <= least)
+
+
+@pytest.mark.parametrize("name", SINKS)
+@settings(max_examples=examples(3), deadline=None, phases=[Phase.generate])
+@given(files=st.lists(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9)), min_size=1), min_size=1, max_size=3))
+def test_each_launch_leaves_the_current_result(
+    name: str, files: list[list[Row]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    home = tmp_path_factory.mktemp("current")
+    make, rows_of = SINKS[name]
+    for number, rows in enumerate(files):
+        write(home, number, rows)
+        run_dag(populate(home, make(home)), run_folder=str(home / "run"))
+        found = Counter(tuple(row) for row in rows_of(home))
+        assert found == expected(files[: number + 1])
+
+
+@pytest.mark.parametrize("name", SINKS)
+def test_a_result_becomes_empty(name: str, tmp_path: Path) -> None:
+    make, rows_of = SINKS[name]
+    for number, (rows, left) in enumerate([([("a", 1)], 1), ([("b", 2)], 2), ([("a", 9), ("b", 9)], 0), ([("c", 3)], 1)]):
+        write(tmp_path, number, rows)
+        run_dag(populate(tmp_path, make(tmp_path), least=5), run_folder=str(tmp_path / "run"))
+        assert len(rows_of(tmp_path)) == left
+        if name != "sqlite":
+            assert read_dataset(tmp_path / "out").count_rows() == left
+
+
+def line(row: Any) -> str:
+    return f"{row['shop']}: {row['sold']}"
+
+
+@pytest.mark.full
+def test_partitions_each_have_their_rows(tmp_path: Path) -> None:
+    """A partition in which nothing has changed writes its rows again, and so does one that has none left."""
+    files = [[(shop, 1) for shop in "abcdef"], [("a", 2)]]
+    for number, rows in enumerate(files):
+        write(tmp_path, number, rows)
+        run_dag(populate(tmp_path, JsonLinesWriter(tmp_path / "out")), run_folder=str(tmp_path / "run"), slots=3)
+    assert Counter(json_rows(tmp_path)) == expected(files)
+
+
+def test_lines_of_text(tmp_path: Path) -> None:
+    def populate_dag(dag: DAG, conf: object) -> None:
+        populate(tmp_path, Map[Any, str](line))(dag, conf)
+        lines = dag.add_operator("lines", RecordWriter(tmp_path / "out"))
+        dag.add_stream("text", dag.operators["sink"].operator.output, lines.input)
+
+    for number, rows in enumerate([[("a", 1), ("b", 1)], [("a", 2)]]):
+        write(tmp_path, number, rows)  # type: ignore[arg-type]
+        run_dag(populate_dag, run_folder=str(tmp_path / "run"))
+    lines = [line for file in (tmp_path / "out" / "current").iterdir() for line in file.read_text().splitlines()]
+    assert sorted(lines) == ["a: 2", "b: 1"]
+
+
+def test_rows_are_not_appended_that_may_be_taken_back(tmp_path: Path) -> None:
+    with pytest.raises(ChangesRefused, match="CsvWriter would keep rows that are taken back"):
+        run_dag(populate(tmp_path, CsvWriter(tmp_path / "out", mode="append")), run_folder=str(tmp_path / "run"))
