@@ -22,9 +22,8 @@ from operators.extras.unavailable import answering
 from operators.problems import all_problems
 from operators.sinks.iceberg.snapshots import DECISION, SINK, WINDOW, IcebergTable
 from operators.sinks.iceberg.types import ICEBERG, iceberg_type
-from operators.sinks.table_formats.columns import last_of_each
 from operators.sinks.table_formats.opened import OpenedTable
-from operators.sinks.table_formats.rows import StagedRows, read_rows
+from operators.sinks.table_formats.rows import StagedRows
 from operators.sinks.table_formats.writer import TableFormatWriter, window_key
 
 T = TypeVar("T", default=Any)
@@ -49,7 +48,7 @@ class IcebergWriter(TableFormatWriter[T], Generic[T]):
         catalog: the properties of `pyiceberg.catalog.load_catalog`, `name` too if it matters. Without any, the settings of
             `pyiceberg` itself count.
         mode: `append`, `replace` or `upsert`. See `TableFormatWriter`. The driver merges an `upsert`, whose rows of a window must
-            fit in its memory; of rows with equal keys, the last one counts.
+            fit in its memory. Of rows with equal keys, the last one counts; where rows may be taken back, they are refused.
         partition_columns: columns that the table is partitioned by, by their values.
         staging: the folder or URL where tasks stage files, in the file system of the table; None: the `warehouse` of the catalog.
         keep_snapshots: how many snapshots the table keeps, up to a quarter more: older ones of the main branch are expired behind
@@ -181,10 +180,15 @@ class IcebergWriter(TableFormatWriter[T], Generic[T]):
         assert table is not None  # it is created first
         key = window_key(window)
         marks = {SINK: key, "dagflow.window": str(window.number)}
+        match_filter = pyiceberg("IcebergWriter").table.upsert_util.create_match_filter
         with table.for_commit().transaction() as transaction:
             if self.mode == "upsert":
-                rows = last_of_each(read_rows(files, columns), self.keys)
-                transaction.upsert(rows, join_cols=list(self.keys), snapshot_properties=marks)
+                rows, gone = self.net_rows(window, files, columns)
+                touched = match_filter(pa.concat_tables([rows, gone]), list(self.keys))
+                if any(table.table.scan(touched).plan_files()):
+                    transaction.overwrite(rows, touched, snapshot_properties=marks)
+                elif rows.num_rows:
+                    transaction.append(rows, snapshot_properties=marks)
             else:
                 if self.mode == "replace" and table.version != -1:
                     transaction.delete("True", snapshot_properties=marks)

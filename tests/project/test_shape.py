@@ -48,7 +48,7 @@ BUDGET = {
     "operators/join": 391,
     "operators/logs": 2004,
     "operators/readers": 1055,
-    "operators/sinks": 5085,
+    "operators/sinks": 5145,
     "operators/sources": 739,
     "operators/tables": 658,
     "operators/transform": 454,

@@ -436,7 +436,7 @@ class ChangesRefused(DagError, TypeError):
                 f"  {self.by!r} takes back rows that it has emitted, where its results change ({self.by_where})",
                 "  help: "
                 + (
-                    "write the rows by key: PostgresWriter(…, mode='upsert', keys=[…]), or SqlWriter"
+                    "write the rows by key: PostgresWriter(…, mode='upsert', keys=[…]), SqlWriter, DeltaWriter or IcebergWriter"
                     if self.is_sink
                     else "let the operator handle context.retracts, and declare takes_changes = True"
                 ),

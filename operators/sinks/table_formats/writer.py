@@ -28,7 +28,7 @@ from operators.sinks.files.partitions import check_columns, folder_names, folder
 from operators.sinks.parquet.encodings import encodings_of
 from operators.sinks.parquet.files import CountingFile
 from operators.sinks.parquet_writer import ParquetWriter
-from operators.sinks.table_formats.columns import cast_to, extended, misfits, never, union
+from operators.sinks.table_formats.columns import cast_to, extended, last_of_each, misfits, never, union
 from operators.sinks.table_formats.errors import (
     TableDropped,
     TableRecreated,
@@ -49,8 +49,9 @@ from operators.sinks.table_formats.staged_files import (
     sweep_staged,
 )
 from operators.sinks.tables.acceptance import TableLimits, check_keys, check_names
+from operators.sinks.tables.changes import net_changes
 from operators.sinks.tables.earlier import earlier_rows
-from operators.sinks.tables.errors import ForeignChange
+from operators.sinks.tables.errors import ForeignChange, KeysNotUnique
 from operators.sinks.tables.modes import MODES, ON_SCHEMA_CHANGE, Mode, OnSchemaChange, mode_problems
 
 T = TypeVar("T", default=Any)
@@ -72,7 +73,8 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
 
     Attributes:
         mode: `append` adds the rows of each window; `replace` makes them the content of the table; `upsert` updates the rows
-            that have equal `keys`, and inserts the others. A window without rows leaves the table as it is.
+            that have equal `keys`, inserts the others, and deletes those that are taken back. A window without rows leaves the
+            table as it is.
         keys: the columns that identify a row, for `upsert`.
         on_schema_change: the reaction to columns that the table does not have: `fail`, or `evolve` the table. A column that a
             batch lacks is null. Types that the table's types hold are cast.
@@ -93,6 +95,11 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
     )
 
     input = InputPort[T]()
+
+    @property
+    def takes_changes(self) -> bool:  # type: ignore[override]
+        """True for upserts: a row that is taken back is found by its key."""
+        return self.mode == "upsert"
 
     def check(self) -> None:
         """Raise ValueError where properties contradict each other."""
@@ -211,12 +218,17 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
         for folder in folder_names(batch, self.partition_columns):
             check_name(folder, name, "partition_columns")
         named = [] if self.mode == "upsert" else self.partition_columns
-        number = self._schemas.index(schema) if schema in self._schemas else len(self._schemas)
         parts = list(folders(batch, named, name)) if named else [("", batch)]
-        if number == len(self._schemas):
-            self._schemas.append(schema)
+        kinds, kind = self._task.kinds, (schema, self._sign())
+        if kind not in kinds:
+            kinds.append(kind)
+        number = kinds.index(kind)
         for folder, part in parts:
             self.write_part((folder, number), with_values(part, folder, schema) if self.keeps_partition_columns else part)
+
+    def _sign(self) -> int:
+        """Return the sign of the rows at hand: 0 where none are taken back."""
+        return (-1 if self._context.retracts else 1) if self.input.is_changing else 0
 
     def check_columns(self, port: str, schema: pa.Schema) -> None:
         """Raise ColumnNamesClash, TypeNotWritable, PartitionColumnRefused."""
@@ -314,7 +326,7 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
     def _create(self, key: tuple[str, int]) -> tuple[str, Any]:
         folder, number = key
         assert self._task.attempt is not None  # rows came
-        file = self._task.attempt.create(folder, self._context.partition, self._schemas[number])
+        file = self._task.attempt.create(folder, self._context.partition, *self._task.kinds[number])
         return file.name, file
 
     def _writer(self, sink: Any, first: pa.Table, large: Collection[str] = ()) -> Any:
@@ -336,6 +348,7 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
                 partition=partition_values(file.folder),
                 columns=[[field.name, str(field.type)] for field in file.columns],
                 stats=self.stats_of(file, self._task.with_nan),
+                sign=file.sign,
             )
             for file in self._task.attempt.files
         ]
@@ -380,12 +393,13 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
             return WindowMark() if table is None else table.mark(window_key(last))
 
     def check_window(self, window: StagedWindow) -> None:
-        """Raise ColumnNamesClash or TableSchemaDiffers if files of several tasks do not go into one table.
+        """Raise ColumnNamesClash or TableSchemaDiffers if files of several tasks do not go into one table; KeysNotUnique.
 
         Files that have the same columns do: their tasks have compared them with the table.
         """
         files = staged_rows(window)
-        if len({str(file.columns) for file in files}) < 2:
+        is_changing = any(file.sign for file in files)
+        if len({str(file.columns) for file in files}) < 2 and not is_changing:
             return
         with patiently(self.path, "looking at a window"):
             columns = union([file.schema for file in files])
@@ -395,6 +409,22 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
                 columns = self._columns_after(columns, table, window.sink)
             for file in files:
                 self._check_cast(file, columns, window.sink)
+            if is_changing:
+                self.net_rows(window, files, columns)
+
+    def net_rows(self, window: StagedWindow, files: list[StagedRows], columns: pa.Schema) -> tuple[pa.Table, pa.Table]:
+        """Return the rows of an upsert, one of each key, and rows whose keys leave the table.
+
+        Of an append stream, the last row of a key counts. Raises KeysNotUnique for several of one key in a changing stream: which
+        of them could be taken back later?
+        """
+        rows, gone = (read_rows([file for file in files if (file.sign < 0) == is_gone], columns) for is_gone in (False, True))
+        if not any(file.sign for file in files):
+            return last_of_each(rows, self.keys), gone
+        net = net_changes(rows, gone, self.keys)
+        if not net.is_unique:
+            raise KeysNotUnique(sink=window.sink, table=self.path, window=window.number, keys=self.keys)
+        return net.inserted, net.gone
 
     def _check_cast(self, file: StagedRows, columns: pa.Schema, sink: str) -> None:
         """Raise TableSchemaDiffers if a file has values that the columns of the table do not hold."""
