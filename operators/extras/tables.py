@@ -57,6 +57,7 @@ def pyiceberg(operator: str) -> Any:
         import pyiceberg.catalog
         import pyiceberg.exceptions
         import pyiceberg.io.pyarrow
+        import pyiceberg.table.upsert_util
     except ImportError:
         raise PackageMissing(needed_by=operator, package="pyiceberg", install="'dagflow[iceberg]'") from None
     return package

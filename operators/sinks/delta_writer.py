@@ -26,10 +26,10 @@ from operators.sinks.delta.stand_in import StandIn
 from operators.sinks.delta.stats import stats_json
 from operators.sinks.delta.types import DELTA, delta_type
 from operators.sinks.errors import ValueNotWritable
-from operators.sinks.table_formats.columns import cast_to, last_of_each
+from operators.sinks.table_formats.columns import cast_to
 from operators.sinks.table_formats.errors import TableSchemaDiffers
 from operators.sinks.table_formats.published import PublishedNotes
-from operators.sinks.table_formats.rows import StagedRows, read_rows
+from operators.sinks.table_formats.rows import StagedRows
 from operators.sinks.table_formats.staged_files import StagedParquet
 from operators.sinks.table_formats.writer import TableFormatWriter, window_key
 from operators.sinks.tables.errors import RuleBroken
@@ -53,7 +53,7 @@ class DeltaWriter(TableFormatWriter[T], Generic[T]):
 
     Args:
         mode: `append`, `replace` or `upsert`. See `TableFormatWriter`. The driver merges an `upsert`, whose rows of a window must
-            fit in its memory; of rows with equal keys, the last one counts.
+            fit in its memory. Of rows with equal keys, the last one counts; where rows may be taken back, they are refused.
         partition_columns: columns that the table is partitioned by.
         storage_options: of `deltalake`, for object stores where the environment does not have them.
 
@@ -85,7 +85,7 @@ class DeltaWriter(TableFormatWriter[T], Generic[T]):
     @input.batch
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """Write a batch: all of it or, when it raises, nothing."""
-        if not batch.num_rows:
+        if not batch.num_rows and self.mode != "replace":
             return
         self._agreed(batch.schema)
         for name in self.partition_columns:
@@ -114,7 +114,7 @@ class DeltaWriter(TableFormatWriter[T], Generic[T]):
 
     def create_table(self, columns: pa.Schema) -> None:
         """Create the table without rows."""
-        DeltaLog.create(self.path, self.storage_options, columns, self.partition_columns, appends=self.mode == "append")
+        DeltaLog.create(self.path, self.storage_options, columns, self.partition_columns, appends=self.mode in (None, "append"))
 
     def check_store(self, launch: SinkLaunch) -> Sequence[str]:
         """See `TableFormatWriter.check_store`. Before that, what a power cut has left of the newest commit is removed."""
@@ -150,7 +150,7 @@ class DeltaWriter(TableFormatWriter[T], Generic[T]):
                 raise self._null(name)
         package, key, now = deltalake("DeltaWriter"), window_key(window), int(time.time() * 1000)
         names = {"dagflow.sink": key, "dagflow.window": window.number}
-        if self.mode == "append" and table is not None and table.may_append():
+        if self.mode in (None, "append") and table is not None and table.may_append():
             return table.append(files, key, window.mark, names)
         properties = package.CommitProperties(
             custom_metadata=names,
@@ -159,19 +159,21 @@ class DeltaWriter(TableFormatWriter[T], Generic[T]):
         )
         if self.mode == "upsert":
             assert table is not None  # it is created first
-            self._merge(read_rows(files, columns), table, properties)
+            self._merge(*self.net_rows(window, files, columns), table, properties)
+            table.table.update_incremental()
+            if table.mark(key).number >= window.number:
+                return table
+            adds = []  # a merge that changes no row commits nothing
         else:
             adds = [package.transaction.AddAction(file.name, file.size, file.partition, now, True, file.stats) for file in files]
             if table is None:
-                appends, place = self.mode == "append", (self.path, self.storage_options)
+                appends, place = self.mode in (None, "append"), (self.path, self.storage_options)
                 DeltaLog.create(*place, columns, self.partition_columns, adds, properties, appends=appends)
                 table = self.open_table()
                 assert table is not None
                 return table
-            how, schema = "overwrite" if self.mode == "replace" else "append", package.Schema.from_arrow(columns)
-            table.table.create_write_transaction(
-                adds, how, schema, partition_by=self.partition_columns, commit_properties=properties
-            )
+        how, schema = "overwrite" if self.mode == "replace" else "append", package.Schema.from_arrow(columns)
+        table.table.create_write_transaction(adds, how, schema, partition_by=self.partition_columns, commit_properties=properties)
         table.table.update_incremental()
         return table
 
@@ -220,11 +222,14 @@ class DeltaWriter(TableFormatWriter[T], Generic[T]):
             help="leave such rows out with Filter(…), or drop NOT NULL from the column",
         )
 
-    def _merge(self, rows: pa.Table, table: DeltaLog, properties: Any) -> None:
+    def _merge(self, rows: pa.Table, gone: pa.Table, table: DeltaLog, properties: Any) -> None:
         keys = " AND ".join(f"target.{_quoted(key)} = source.{_quoted(key)}" for key in self.keys)
-        latest = last_of_each(rows, self.keys)
-        merge = table.table.merge(latest, keys, source_alias="source", target_alias="target", commit_properties=properties)
-        merge.when_matched_update_all().when_not_matched_insert_all().execute()
+        is_gone = max(rows.column_names, key=len) + "_"  # a name that no column has
+        marks = pa.concat_arrays([pa.repeat(False, rows.num_rows), pa.repeat(True, gone.num_rows)])
+        source = pa.concat_tables([rows, gone]).append_column(is_gone, marks)
+        merge = table.table.merge(source, keys, source_alias="source", target_alias="target", commit_properties=properties)
+        merge = merge.when_matched_delete(f"source.{_quoted(is_gone)}").when_matched_update_all(except_cols=[is_gone])
+        merge.when_not_matched_insert_all(f"NOT source.{_quoted(is_gone)}", except_cols=[is_gone]).execute()
 
 
 def _has_empty(column: Any) -> bool:

@@ -14,7 +14,7 @@ from pyarrow import types as t
 from typing_extensions import TypeVar
 
 from dagflow import SinkLaunch, StagedWindow
-from dagflow.config import Secret
+from dagflow.config import Secret, one_of
 from dagflow.errors.shown import without_secrets
 from dagflow.storage import OWN_FOLDER, join, local_path
 from operators.extras.tables import is_place, loaded_catalog, pyiceberg
@@ -22,10 +22,10 @@ from operators.extras.unavailable import answering
 from operators.problems import all_problems
 from operators.sinks.iceberg.snapshots import DECISION, SINK, WINDOW, IcebergTable
 from operators.sinks.iceberg.types import ICEBERG, iceberg_type
-from operators.sinks.table_formats.columns import last_of_each
 from operators.sinks.table_formats.opened import OpenedTable
-from operators.sinks.table_formats.rows import StagedRows, read_rows
+from operators.sinks.table_formats.rows import StagedRows
 from operators.sinks.table_formats.writer import TableFormatWriter, window_key
+from operators.sinks.tables.modes import MODES
 
 T = TypeVar("T", default=Any)
 SQLITE = "sqlite:///"
@@ -49,7 +49,7 @@ class IcebergWriter(TableFormatWriter[T], Generic[T]):
         catalog: the properties of `pyiceberg.catalog.load_catalog`, `name` too if it matters. Without any, the settings of
             `pyiceberg` itself count.
         mode: `append`, `replace` or `upsert`. See `TableFormatWriter`. The driver merges an `upsert`, whose rows of a window must
-            fit in its memory; of rows with equal keys, the last one counts.
+            fit in its memory. Of rows with equal keys, the last one counts; where rows may be taken back, they are refused.
         partition_columns: columns that the table is partitioned by, by their values.
         staging: the folder or URL where tasks stage files, in the file system of the table; None: the `warehouse` of the catalog.
         keep_snapshots: how many snapshots the table keeps, up to a quarter more: older ones of the main branch are expired behind
@@ -81,7 +81,7 @@ class IcebergWriter(TableFormatWriter[T], Generic[T]):
 
     path: str = attrs.field(alias="table")  # pyright: ignore[reportIncompatibleVariableOverride]  # that of the base has a converter
     catalog: dict[str, Secret] = attrs.field(factory=dict, repr=False)
-    mode: Any = attrs.field(default="append")
+    mode: Any = attrs.field(default=None, validator=attrs.validators.optional(one_of(MODES)))
     staging: str | None = attrs.field(default=None, kw_only=True)
     keep_snapshots: int | None = attrs.field(
         default=None, kw_only=True, validator=attrs.validators.optional(attrs.validators.ge(0))
@@ -181,10 +181,15 @@ class IcebergWriter(TableFormatWriter[T], Generic[T]):
         assert table is not None  # it is created first
         key = window_key(window)
         marks = {SINK: key, "dagflow.window": str(window.number)}
+        match_filter = pyiceberg("IcebergWriter").table.upsert_util.create_match_filter
         with table.for_commit().transaction() as transaction:
             if self.mode == "upsert":
-                rows = last_of_each(read_rows(files, columns), self.keys)
-                transaction.upsert(rows, join_cols=list(self.keys), snapshot_properties=marks)
+                rows, gone = self.net_rows(window, files, columns)
+                touched = match_filter(pa.concat_tables([rows, gone]), list(self.keys))
+                if any(table.table.scan(touched).plan_files()):
+                    transaction.overwrite(rows, touched, snapshot_properties=marks)
+                elif rows.num_rows:
+                    transaction.append(rows, snapshot_properties=marks)
             else:
                 if self.mode == "replace" and table.version != -1:
                     transaction.delete("True", snapshot_properties=marks)

@@ -48,7 +48,7 @@ BUDGET = {
     "operators/join": 391,
     "operators/logs": 2004,
     "operators/readers": 1055,
-    "operators/sinks": 5_109,
+    "operators/sinks": 5_172,
     "operators/sources": 739,
     "operators/tables": 658,
     "operators/transform": 454,

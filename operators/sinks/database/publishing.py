@@ -31,7 +31,7 @@ from operators.sinks.database.dialect import (
 from operators.sinks.database.errors import RowsRefused, StagedRowsMissing, TableRefused, TableReplaced
 from operators.sinks.database.staging import ROW, SIGN, create_table, shown, staged_prefix, window_of
 from operators.sinks.tables.earlier import earlier_rows
-from operators.sinks.tables.errors import ForeignChange
+from operators.sinks.tables.errors import ForeignChange, KeysNotUnique
 from operators.sinks.tables.modes import Mode
 
 WINDOWS = "_dagflow_windows"
@@ -200,7 +200,7 @@ class Publisher:
                     session.rehearse(rehearsal)
 
     def _check_unique(self, session: Session, window: StagedWindow, staged: Sequence[_Staged], target: Mapping[str, str]) -> None:
-        """Raise RowsRefused where several rows that stand have one key, as the table compares it: which of them could go later?
+        """Raise KeysNotUnique where several rows that stand have one key, as the table compares it: which could go later?
 
         The rows are in the table.
         """
@@ -210,9 +210,8 @@ class Publisher:
             same = self._same_keys(standing, group, target)
             [[there]] = session.select(f"SELECT count(*) FROM {session.qualified(self.table)} AS kept WHERE {same}")
             if there < rows:
-                reason = f"several rows have the same {', '.join(self.keys)}, and rows are taken back by their keys"
-                help_ = "name keys that identify a row: the columns that the rows are grouped by, for example"
-                raise RowsRefused(table=self.table, database=self.dialect.place, window=window.number, reason=reason, help=help_)
+                table = f"table {self.table!r} in {self.dialect.place}"
+                raise KeysNotUnique(sink=window.sink, table=table, window=window.number, keys=tuple(self.keys))
 
     def _same_keys(self, rows: str, group: Sequence[_Staged], target: Mapping[str, str]) -> str:
         """Return the condition that one of some staged rows has the keys of a row `kept` of the table, as the table compares."""

@@ -25,6 +25,7 @@ class StagedRows:
         partition: the values of the columns that name its folder, as texts; None for null.
         columns: all columns of its rows, those that name the folder too: `(name, Arrow type)`.
         stats: of the columns, as the table format keeps them.
+        sign: 1 for rows of a changing stream, -1 for those that are taken back; 0 where none are.
     """
 
     path: str
@@ -34,6 +35,7 @@ class StagedRows:
     partition: dict[str, str | None]
     columns: list[list[str]]
     stats: str = ""
+    sign: int = 0
 
     @property
     def schema(self) -> pa.Schema:

@@ -45,6 +45,7 @@ class StagedParquet:
         name: its name in the table, once its window is published.
         folder: the part of the name that holds partition values, or "".
         columns: of its rows, those that name the folder too.
+        sign: 1 for rows of a changing stream, -1 for those that are taken back; 0 where none are.
         rows, size: what was written so far.
         metadata: the footer, when the file is complete.
     """
@@ -53,6 +54,7 @@ class StagedParquet:
     name: str
     folder: str
     columns: pa.Schema
+    sign: int = 0
     rows: int = 0
     size: int = 0
     metadata: list[pq.FileMetaData] = attrs.field(factory=list)
@@ -93,13 +95,13 @@ class AttemptFolder:
     attempt: str = attrs.field(factory=lambda: uuid.uuid4().hex)
     files: list[StagedParquet] = attrs.field(factory=list)
 
-    def create(self, folder: str, partition: int, columns: pa.Schema) -> StagedParquet:
+    def create(self, folder: str, partition: int, columns: pa.Schema, sign: int) -> StagedParquet:
         """Return another file, which belongs into a folder of the table."""
         number = len(self.files)
         path = join(self.folder, f"{self.window:010d}.{self.attempt}.{number}.parquet")
         # unique over all applications and attempts: a rename never replaces a file of the table
         name = f"part-{self.window:06d}-{partition:04d}-{self.attempt}-{number}.parquet"
-        file = StagedParquet(path, f"{folder}/{name}" if folder else name, folder, columns)
+        file = StagedParquet(path, f"{folder}/{name}" if folder else name, folder, columns, sign)
         self.files.append(file)
         return file
 
@@ -120,6 +122,7 @@ class TaskState:
         stand_in: a copy of the table, which evaluates its rules; None where it has none.
         with_nan: the columns in which there was NaN.
         columns: by the schema of arriving batches, the columns in which they are written.
+        kinds: the columns and the sign of the rows of each kind, which have files of their own.
     """
 
     attempt: AttemptFolder | None = None
@@ -128,12 +131,14 @@ class TaskState:
     stand_in: Any = None
     with_nan: set[str] = attrs.field(factory=set)
     columns: dict[pa.Schema, pa.Schema] = attrs.field(factory=dict)
+    kinds: list[tuple[pa.Schema, int]] = attrs.field(factory=list)
 
     def begin(self) -> None:
         """Forget the attempt before."""
         self.attempt = self.table = self.stand_in = None
         self.with_nan.clear()
         self.columns.clear()
+        self.kinds.clear()
 
 
 def move_into_table(table: str, files: Iterable[tuple[str, str, int]], *, sink: str, window: int) -> None:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from pyarrow import types as t
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, OperatorContext, Sink, SinkLaunch, StagedWindow, WindowMark
+from dagflow import InputPort, Operator, OperatorContext, Sink, SinkLaunch, StagedWindow, WindowMark
 from dagflow.arrow_types import type_named
 from dagflow.config import one_of
 from dagflow.errors import HistoriesDiffer
@@ -24,11 +24,11 @@ from operators.names import one_or_more
 from operators.problems import all_problems
 from operators.sinks.errors import TypeNotWritable
 from operators.sinks.files.open_files import check_name
-from operators.sinks.files.partitions import check_columns, folder_names, folders
+from operators.sinks.files.partitions import check_columns, folder_names, folders, nowhere
 from operators.sinks.parquet.encodings import encodings_of
 from operators.sinks.parquet.files import CountingFile
 from operators.sinks.parquet_writer import ParquetWriter
-from operators.sinks.table_formats.columns import cast_to, extended, misfits, never, union
+from operators.sinks.table_formats.columns import cast_to, extended, last_of_each, misfits, never, union
 from operators.sinks.table_formats.errors import (
     TableDropped,
     TableRecreated,
@@ -49,9 +49,10 @@ from operators.sinks.table_formats.staged_files import (
     sweep_staged,
 )
 from operators.sinks.tables.acceptance import TableLimits, check_keys, check_names
+from operators.sinks.tables.changes import net_changes
 from operators.sinks.tables.earlier import earlier_rows
-from operators.sinks.tables.errors import ForeignChange
-from operators.sinks.tables.modes import MODES, ON_SCHEMA_CHANGE, Mode, OnSchemaChange, mode_problems
+from operators.sinks.tables.errors import ForeignChange, KeysNotUnique
+from operators.sinks.tables.modes import MODES, ON_SCHEMA_CHANGE, Mode, OnSchemaChange, behind_current, mode_problems
 
 T = TypeVar("T", default=Any)
 
@@ -72,7 +73,8 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
 
     Attributes:
         mode: `append` adds the rows of each window; `replace` makes them the content of the table; `upsert` updates the rows
-            that have equal `keys`, and inserts the others. A window without rows leaves the table as it is.
+            that have equal `keys`, inserts the others, and deletes those that are taken back. A window without rows leaves the
+            table as it is.
         keys: the columns that identify a row, for `upsert`.
         on_schema_change: the reaction to columns that the table does not have: `fail`, or `evolve` the table. A column that a
             batch lacks is null. Types that the table's types hold are cast.
@@ -86,7 +88,7 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
     compares_floats: ClassVar[bool] = True  # floats may be keys
 
     path: str = attrs.field(converter=_place)
-    mode: Mode = attrs.field(default="append", validator=one_of(MODES))  # type: ignore[assignment]
+    mode: Mode | None = attrs.field(default=None, validator=attrs.validators.optional(one_of(MODES)))  # type: ignore[assignment]
     keys: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=one_or_more)
     on_schema_change: OnSchemaChange = attrs.field(  # type: ignore[assignment]
         default="fail", kw_only=True, validator=one_of(ON_SCHEMA_CHANGE)
@@ -94,12 +96,21 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
 
     input = InputPort[T]()
 
+    @property
+    def takes_changes(self) -> bool:  # type: ignore[override]
+        """True for upserts: a row that is taken back is found by its key."""
+        return self.mode == "upsert"
+
     def check(self) -> None:
         """Raise ValueError where properties contradict each other."""
         with all_problems(super().check) as problems:
             problems.extend(mode_problems(self.mode, self.keys))
             if not self.suffix.endswith(".parquet"):
                 problems.append(f"suffix is {self.suffix!r}: files of a table are Parquet")
+
+    def behind_current(self) -> tuple[Operator, Operator] | None:
+        """Return the operator that has all rows that stand, and this sink replacing the rows of the table by them."""
+        return behind_current(self, self.mode)
 
     def output_folders(self) -> list[str]:
         """Return none: the table's own log says which files count."""
@@ -173,13 +184,13 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
         if table is None:
             return ()
         self._columns_after(pa.schema([(name, kind) for name, kind in kinds if kind is not None]), table, launch.sink)
-        if reasons := table.refusals(self.mode):
+        if reasons := table.refusals(self.mode or "append"):
             raise TableSchemaDiffers(sink=launch.sink, table=self.path, differences=tuple(reasons), help=OTHER_TABLE)
         if launch.application:
             return ()
         windows = {each: table.mark(f"{each}/{launch.sink}").number for each in applications_of(self.home())}
         published = {application: window for application, window in windows.items() if window >= 0}
-        return earlier_rows(launch, self.mode, self.path, published, table.has_rows)
+        return earlier_rows(launch, self.mode or "append", self.path, published, table.has_rows)
 
     def try_place(self, launch: SinkLaunch, table: OpenedTable | None) -> None:
         """Raise StoreRefused unless an object store publishes as it must. It is tried until the sink has published to it."""
@@ -202,7 +213,7 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
     @input.batch
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """Write a batch: all of it or, when it raises, nothing."""
-        if not batch.num_rows:
+        if not batch.num_rows and self.mode != "replace":
             return
         name = type(self).__name__
         schema = self._agreed(batch.schema)
@@ -211,12 +222,18 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
         for folder in folder_names(batch, self.partition_columns):
             check_name(folder, name, "partition_columns")
         named = [] if self.mode == "upsert" else self.partition_columns
-        number = self._schemas.index(schema) if schema in self._schemas else len(self._schemas)
         parts = list(folders(batch, named, name)) if named else [("", batch)]
-        if number == len(self._schemas):
-            self._schemas.append(schema)
+        parts = parts or [(nowhere(named), batch.drop_columns(list(named)))]  # the result has no rows
+        kinds, kind = self._task.kinds, (schema, self._sign())
+        if kind not in kinds:
+            kinds.append(kind)
+        number = kinds.index(kind)
         for folder, part in parts:
             self.write_part((folder, number), with_values(part, folder, schema) if self.keeps_partition_columns else part)
+
+    def _sign(self) -> int:
+        """Return the sign of the rows at hand: 0 where none are taken back."""
+        return (-1 if self._context.retracts else 1) if self.input.is_changing else 0
 
     def check_columns(self, port: str, schema: pa.Schema) -> None:
         """Raise ColumnNamesClash, TypeNotWritable, PartitionColumnRefused."""
@@ -314,7 +331,7 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
     def _create(self, key: tuple[str, int]) -> tuple[str, Any]:
         folder, number = key
         assert self._task.attempt is not None  # rows came
-        file = self._task.attempt.create(folder, self._context.partition, self._schemas[number])
+        file = self._task.attempt.create(folder, self._context.partition, *self._task.kinds[number])
         return file.name, file
 
     def _writer(self, sink: Any, first: pa.Table, large: Collection[str] = ()) -> Any:
@@ -336,6 +353,7 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
                 partition=partition_values(file.folder),
                 columns=[[field.name, str(field.type)] for field in file.columns],
                 stats=self.stats_of(file, self._task.with_nan),
+                sign=file.sign,
             )
             for file in self._task.attempt.files
         ]
@@ -380,12 +398,13 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
             return WindowMark() if table is None else table.mark(window_key(last))
 
     def check_window(self, window: StagedWindow) -> None:
-        """Raise ColumnNamesClash or TableSchemaDiffers if files of several tasks do not go into one table.
+        """Raise ColumnNamesClash or TableSchemaDiffers if files of several tasks do not go into one table; KeysNotUnique.
 
         Files that have the same columns do: their tasks have compared them with the table.
         """
         files = staged_rows(window)
-        if len({str(file.columns) for file in files}) < 2:
+        is_changing = any(file.sign for file in files)
+        if len({str(file.columns) for file in files}) < 2 and not is_changing:
             return
         with patiently(self.path, "looking at a window"):
             columns = union([file.schema for file in files])
@@ -395,6 +414,22 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
                 columns = self._columns_after(columns, table, window.sink)
             for file in files:
                 self._check_cast(file, columns, window.sink)
+            if is_changing:
+                self.net_rows(window, files, columns)
+
+    def net_rows(self, window: StagedWindow, files: list[StagedRows], columns: pa.Schema) -> tuple[pa.Table, pa.Table]:
+        """Return the rows of an upsert, one of each key, and rows whose keys leave the table.
+
+        Of an append stream, the last row of a key counts. Raises KeysNotUnique for several of one key in a changing stream: which
+        of them could be taken back later?
+        """
+        rows, gone = (read_rows([file for file in files if (file.sign < 0) == is_gone], columns) for is_gone in (False, True))
+        if not any(file.sign for file in files):
+            return last_of_each(rows, self.keys), gone
+        net = net_changes(rows, gone, self.keys)
+        if not net.is_unique:
+            raise KeysNotUnique(sink=window.sink, table=self.path, window=window.number, keys=self.keys)
+        return net.inserted, net.gone
 
     def _check_cast(self, file: StagedRows, columns: pa.Schema, sink: str) -> None:
         """Raise TableSchemaDiffers if a file has values that the columns of the table do not hold."""

@@ -52,6 +52,27 @@ class RuleBroken(RunError, ValueError):
 
 
 @error(kw_only=True)
+class KeysNotUnique(RunError, ValueError):
+    """Rows of a window that stand have the same keys, in a stream whose rows are taken back by their keys."""
+
+    code: ClassVar[str] = "DF790"
+    example = {"sink": "totals", "table": "data/totals", "window": 7, "keys": ("country",)}
+    is_fatal: ClassVar[bool] = True
+
+    sink: str
+    table: str
+    window: int
+    keys: tuple[str, ...]
+
+    def message(self) -> str:
+        return (
+            f"{self.sink}: {self.table}: several rows have the same {', '.join(self.keys)}, and rows are taken back by their keys; "
+            f"window {self.window} is not decided\n"
+            "  help: name keys that identify a row: the columns that the rows are grouped by, for example"
+        )
+
+
+@error(kw_only=True)
 class ForeignChange(RunError):
     """Another writer has changed a table whose content each window replaces. `changes`: a phrase for each; `help`: what to do."""
 

@@ -368,6 +368,13 @@ def expire(sink: IcebergWriter[Any], *numbers: int) -> None:
     table_of(sink).maintenance.expire_snapshots().by_ids(list(numbers)).commit()
 
 
+def test_an_upsert_adds_columns_to_rows_that_are_there(make: Make) -> None:
+    sink = make("upsert", keys=["n"], on_schema_change="evolve")
+    publish(sink, 0, batch(n=[1, 2]))
+    publish(sink, 1, batch(n=[2, 3], v=["b", "c"]))
+    assert rows(sink) == [(1, None), (2, "b"), (3, "c")]
+
+
 @pytest.mark.parametrize("commits", [1, 2])
 @pytest.mark.parametrize("mode", ["append", "upsert"])
 def test_a_run_resumes_after_its_snapshots_have_expired_behind_another_writer(make: Make, mode: str, commits: int) -> None:

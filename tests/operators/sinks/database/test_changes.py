@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dagflow import DAG, InputPort, Operator, OutputPort
-from dagflow.errors import ChangesRefused, RowsRefused
+from dagflow.errors import ChangesRefused, KeysNotUnique, RowsRefused
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import run_dag
 from operators import Map
@@ -90,7 +90,7 @@ def test_a_table_that_was_there_before_keeps_its_rules(tmp_path: Path) -> None:
 
 def test_keys_that_do_not_identify_a_row_are_refused_before_the_decision(tmp_path: Path) -> None:
     writer = sqlite(tmp_path).writer("orders", mode="upsert", keys=["customer"])
-    with pytest.raises(RowsRefused, match="several rows have the same customer, and rows are taken back by their keys"):
+    with pytest.raises(KeysNotUnique, match="several rows have the same customer, and rows are taken back by their keys"):
         run_dag(application(ORDERS[:1], writer), run_folder=str(tmp_path / "run"))
     run_dag(
         application(ORDERS[:1], sqlite(tmp_path).writer("orders", mode="upsert", keys=["number"])),
@@ -144,7 +144,7 @@ def test_equal_rows_and_keys_that_are_equal_in_the_table_do_not_identify_a_row(t
     database = sqlite(tmp_path)
     database.run("CREATE TABLE orders (number INTEGER, customer TEXT COLLATE NOCASE PRIMARY KEY, worth REAL)")
     writer = database.writer("orders", mode="upsert", keys=["customer"])
-    with pytest.raises(RowsRefused, match="several rows have the same customer"):
+    with pytest.raises(KeysNotUnique, match="several rows have the same customer"):
         signed([rows], writer, tmp_path / "run")
     signed([rows[:1], [attrs.evolve(rows[0], worth=-1.0), rows[-1]]], writer, tmp_path / "again")
     assert database.rows("orders") == [(rows[-1].number, rows[-1].customer, 1.0)]
