@@ -3,7 +3,8 @@
 Read in this order:
 
 1. `hash_join`: the operator.
-2. `right_side`: the side that is kept in memory. `buffer`: the side that waits, in a file where it is large.
-3. `row_join`: the join of batches, with `lookup` (partners by key) and `sizes` (batches that fit).
-4. `rules`: the properties that do not go together.
+2. Over all input: `sides` (what a window brings), `kept_rows` (what is kept, by key), `change` (what follows for the output).
+3. Within a window: `right_side` (what is kept in memory), `buffer` (the side that waits, in a file where it is large).
+4. `row_join`: the join of batches, with `lookup` (partners by key) and `sizes` (batches that fit).
+5. `rules`: the properties that do not go together.
 """

@@ -12,18 +12,20 @@ LARGEST = (1 << 31) - 1
 
 @error(kw_only=True)
 class JoinSideTooLarge(RunError):
-    """The right side of a join has more records in one partition than the limits of memory allow.
+    """A side of a join has more records in one partition than the limits of memory allow.
 
     Attributes:
-        setting: the property of the operator: `max_right_rows` or `max_right_bytes`.
-        most, found: the limit, and the amount that had arrived when it was exceeded; in records, or in bytes.
+        side: `left` or `right`.
+        unit: `records` or `bytes`.
+        most, found: the limit, and the amount that had arrived when it was exceeded.
     """
 
     code: ClassVar[str] = "DF386"
     example = {
         "operator": "join",
         "window": 3,
-        "setting": "max_right_rows",
+        "side": "right",
+        "unit": "records",
         "most": 5_000_000,
         "found": 5_000_001,
         "partition": 0,
@@ -33,19 +35,22 @@ class JoinSideTooLarge(RunError):
 
     operator: str
     window: int
-    setting: str
+    side: str
+    unit: str
     most: int
     found: int
     partition: int
     partitions: int
 
     def message(self) -> str:
-        unit = "records" if self.setting == "max_right_rows" else "bytes"
-        room = f"; or, if memory allows, raise {self.setting}" if self.most < LARGEST or unit == "records" else ""
+        setting = "max_right_rows" if self.unit == "records" else "max_right_bytes"
+        has_setting = self.side == "right" and (self.most < LARGEST or self.unit == "records")
+        room = f"; or, if memory allows, raise {setting}" if has_setting else ""
+        smaller = "connect the smaller stream to `right`; or " if self.side == "right" else ""
         return (
-            f"operator {self.operator!r}: in window {self.window}, the right side has more than {self.most:,} {unit} "
+            f"operator {self.operator!r}: in window {self.window}, the {self.side} side has more than {self.most:,} {self.unit} "
             f"in partition {self.partition} of {self.partitions}, which keeps them in memory ({self.found:,} so far)\n"
-            "  help: connect the smaller stream to `right`; or spread it over more partitions,\n"
+            f"  help: {smaller}spread it over more partitions,\n"
             f"        -D operator.{self.operator}.partitioner={max(4 * self.partitions, 8)}{room}"
         )
 
@@ -74,22 +79,24 @@ class JoinColumnsClash(RunError, ValueError):
 
 @error(kw_only=True)
 class JoinColumnsUnknown(RunError, ValueError):
-    """A left join got no record on the right side, so it does not know the columns there."""
+    """A join has to emit nulls for the columns of a side, and does not know them, since it got no record there."""
 
     code: ClassVar[str] = "DF388"
-    example = {"operator": "join", "window": 3, "partition": 0, "partitions": 2}
+    example = {"operator": "join", "window": 3, "side": "right", "partition": 0, "partitions": 2}
     is_fatal: ClassVar[bool] = True
 
     operator: str
     window: int
+    side: str
     partition: int
     partitions: int
 
     def message(self) -> str:
+        declare = 'declare them, right_columns="name: string, people: int64"; or ' if self.side == "right" else ""
         return (
-            f"operator {self.operator!r}: in window {self.window}, no record arrived on the right side in partition "
+            f"operator {self.operator!r}: in window {self.window}, no record arrived on the {self.side} side in partition "
             f"{self.partition} of {self.partitions}, and the columns of its records are not declared\n"
-            '  help: declare them, right_columns="name: string, people: int64"; or annotate the function that makes these records'
+            f"  help: {declare}annotate the function that makes these records"
         )
 
 
@@ -138,4 +145,45 @@ class JoinColumnsDiffer(RunError, ValueError):
             f"  right_columns  {said}\n"
             f"  arrived        {found}\n"
             "  help: declare the columns that arrive, or change them: with Map, or with columns and schema of the reader"
+        )
+
+
+@error(kw_only=True)
+class JoinColumnChanged(RunError, TypeError):
+    """A side of a join has a column of another type than before. `side` is `left` or `right`."""
+
+    code: ClassVar[str] = "DF793"
+    example = {"side": "left", "column": "price", "before": "int64", "now": "double"}
+    is_fatal: ClassVar[bool] = True
+
+    side: str
+    column: str
+    before: str
+    now: str
+
+    def message(self) -> str:
+        return (
+            f"the column {self.column!r} of the {self.side} side is {self.now}, and was {self.before} before: "
+            "it cannot be kept with earlier rows\n"
+            f"  help: give the reader one type for it: ScanReader(…, schema={{{self.column!r}: {self.now!r}}})"
+        )
+
+
+@error(kw_only=True)
+class JoinRecordNotKept(RunError, TypeError):
+    """A join cannot keep a record over windows. `what` is `record` or `key`."""
+
+    code: ClassVar[str] = "DF794"
+    example = {"operator": "join", "what": "record", "reason": "a key or a value of type Town cannot be kept over windows"}
+    is_fatal: ClassVar[bool] = True
+
+    operator: str
+    what: str
+    reason: str
+
+    def message(self) -> str:
+        return (
+            f"operator {self.operator!r}: a {self.what} cannot be kept for later windows: {self.reason}\n"
+            "  help: annotate the functions that make the records with an attrs class whose fields are plain data, and let the key\n"
+            '        be plain data; or join the records of each window only: scope="window"'
         )

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Generic, Literal, get_args
+from contextlib import contextmanager
+from typing import Any, ClassVar, Generic, get_args
 
 import attrs
 import pyarrow as pa
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, Operator, OperatorContext, OutputPort, RenamedProperty, WindowState
+from dagflow import InputPort, Operator, OperatorContext, OutputPort, RenamedProperty, TableState, WindowState
 from dagflow.config import Bytes, one_of, size_of
 from dagflow.scan import TableSchema
 from operators.aggregate.fields import ResultScope, a_key, getter, names_of
 from operators.conditions import is_function, no_function
 from operators.join.buffer import ChunkBuffer
+from operators.join.change import KINDS, How, changed
 from operators.join.errors import LARGEST
+from operators.join.kept_rows import KeptRows
 from operators.join.right_side import RightSide, SideLimits
-from operators.join.row_join import RowJoin
+from operators.join.row_join import RowJoin, one_table
 from operators.join.rules import join_problems
+from operators.join.sides import RecordSide, RowSide
 from operators.problems import all_problems
 
 L = TypeVar("L", default=Any)
 R = TypeVar("R", default=Any)
 O = TypeVar("O", default=Any)  # noqa: E741  # as L and R
-
-How = Literal["inner", "left"]
 
 
 @attrs.define
@@ -41,18 +43,20 @@ class HashJoin(Operator, Generic[L, R, O]):
     Args:
         by: the key: names of columns (fields of the records' classes); with `combine` also a function of the record.
         right_by: the key of `right`, where it has another name.
-        how: `inner`; or `left`, which also emits records of `left` without a partner, with None (rows: nulls) for it.
-        scope: the input within which records are joined: see `Aggregate`.
+        how: `inner`; `left`, `right` or `full`, which also emit records of that side, or of both, without a partner, with None
+            (rows: nulls) for it; `semi` or `anti`, which emit the rows of `left` that have a partner, or do not have one.
+        scope: the input within which records are joined. `all`: all input so far. Both sides are kept over windows and launches;
+            a row that no longer holds is taken back. `window`: that of a window, however the input is cut (`inner` or `left`).
         combine: makes a record of one of each side. An exception in it ends the run, whatever `on_error` says.
         suffix: the end of the names of right columns whose names the left side has too.
         right_columns: names and types of all columns of the right side, `"name: string, people: int64"`, with the key. A left
             join of rows needs them if nothing arrives on the right side and its type does not declare them.
-        max_right_rows: the most records of the right side that a partition keeps in memory. Connect the smaller stream there; the
-            left side waits in a temporary file where it is large.
+        max_right_rows: the most records of the right side that a partition takes in a window.
         max_right_bytes: the most bytes of its rows, at most 2 GiB less one, which is the most that a column of text holds. It
             does not apply to records that are joined with `combine`.
 
-    Raises JoinSideTooLarge, JoinColumnsClash, JoinColumnsUnknown, JoinColumnsDiffer, JoinKeyRefused, ColumnNotThere.
+    Raises JoinSideTooLarge, JoinColumnsClash, JoinColumnsUnknown, JoinColumnsDiffer, JoinColumnChanged, JoinRecordNotKept,
+    JoinKeyRefused, ColumnNotThere; NeverInserted where a row is taken back that has not come.
 
     >>> from dagflow.testing import run_operator
     >>> sides = {"left": [("lund", 1), ("oslo", 2), ("rome", 3)], "right": [("lund", "se"), ("oslo", "no"), ("oslo", "NO")]}
@@ -92,30 +96,59 @@ class HashJoin(Operator, Generic[L, R, O]):
     right = InputPort[R]()
     output = OutputPort[O]()
     side = WindowState[RightSide](factory=RightSide)
+    left_rows = TableState()
+    right_rows = TableState()
+    counts = TableState({"left": "int64", "right": "int64"})
+
+    @property
+    def takes_changes(self) -> bool:  # type: ignore[override]
+        """True unless a window has a part of the input."""
+        return self.scope == "all"
+
+    @property
+    def emits_changes(self) -> bool | None:  # type: ignore[override]
+        """True where a later partner takes back a row without one, or with one."""
+        return True if self.scope == "all" and self.how != "inner" else None
+
+    def keeps_state(self, name: str) -> bool:
+        """Return whether the rows of both sides are kept over windows."""
+        return self.scope == "all"
+
+    def state_properties(self) -> tuple[str, ...]:
+        """Return the properties that give what is kept its meaning."""
+        return ("scope", "how", "by", "right_by") if self.scope == "all" else ("scope",)
 
     def check(self) -> None:
         """Raise ValueError where properties contradict each other."""
         with all_problems(super().check) as problems:
-            problems.extend(join_problems(self.by, self.partition_key("right"), self.combine, self.right_columns))
+            right_by = self.partition_key("right")
+            problems.extend(join_problems(self.by, right_by, self.combine, self.right_columns, self.how, self.scope))
 
     def partition_key(self, port: str) -> Any:
         """Return the key of a side: equal keys come to one partition."""
         return self.by if port == "left" or self.right_by is None else self.right_by
 
     def setup(self, context: OperatorContext) -> None:
-        """Make room for the left side."""
+        """Make room for both sides."""
         self._context = context
         self._waiting = ChunkBuffer.of_left_side()
-        self._limits = SideLimits(context, self.max_right_rows, self.max_right_bytes)
+        right_by = self.partition_key("right")
         self._rows = RowJoin(
             context=context,
             by=names_of(self.by),
-            right_by=names_of(self.partition_key("right")),
+            right_by=names_of(right_by),
             right_property="by" if self.right_by is None else "right_by",
             keep_all=self.how == "left",
             suffix=self.suffix,
             right_schema=None if self.right_columns is None else TableSchema.of(self.right_columns).arrow,
         )
+        left = (self.left, self.by, KeptRows("left", self.left_rows), SideLimits(context, "left", None, LARGEST))
+        self._limits = SideLimits(context, "right", self.max_right_rows, self.max_right_bytes)
+        right = (self.right, right_by, KeptRows("right", self.right_rows), self._limits)
+        self._row_sides = [RowSide(port, names_of(by), kept, limits) for port, by, kept, limits in (left, right)]
+        self._record_sides = [
+            RecordSide(context.name, port, getter(by), kept, limits) for port, by, kept, limits in (left, right)
+        ]
 
     def teardown(self) -> None:
         """Remove the temporary file."""
@@ -124,6 +157,9 @@ class HashJoin(Operator, Generic[L, R, O]):
     @left.stream(when=is_function("combine"))
     def hold_all(self, records: Iterator[L]) -> None:
         """Keep the records of the left side for the end of the window."""
+        if self.scope == "all":
+            self._record_sides[0].add(records, self._context.place, self._sign)
+            return
         chunk = list(records)
         self._waiting.add((self._context.place, chunk), len(chunk))
 
@@ -131,35 +167,90 @@ class HashJoin(Operator, Generic[L, R, O]):
     def hold_batch(self, batch: pa.RecordBatch) -> None:
         """Do the same for a batch."""
         self._rows.check_key("left", batch.schema)
-        self._waiting.add(batch, batch.num_rows)
+        if self.scope == "all":
+            self._row_sides[0].add(batch, self._sign)
+        else:
+            self._waiting.add(batch, batch.num_rows)
 
     @right.stream(when=is_function("combine"))
     def add_all(self, records: Iterator[R]) -> None:
         """Take the records of the right side in."""
-        self.side.add_records(records, getter(self.partition_key("right")), self._limits)
+        if self.scope == "all":
+            self._record_sides[1].add(records, self._context.place, self._sign)
+        else:
+            self.side.add_records(records, getter(self.partition_key("right")), self._limits)
 
     @right.batch(when=no_function("combine"))
     def add_batch(self, batch: pa.RecordBatch) -> None:
         """Do the same for a batch."""
         self._rows.check_key("right", batch.schema)
-        self.side.add_batch(batch, self._limits)
+        if self.scope == "all":
+            self._row_sides[1].add(batch, self._sign)
+        else:
+            self.side.add_batch(batch, self._limits)
+
+    @property
+    def _sign(self) -> int:
+        return -1 if self._context.retracts else 1
 
     def end_window(self) -> None:
         """Emit the records of the left side with their partners."""
-        chunks = self._waiting.take()
-        if self.combine is None:
-            for batch in self._rows.joined(chunks, self.side.batches, self.right.schema):
+        if self.scope == "all":
+            if self.combine is None:
+                self._change_rows()
+            else:
+                self._change_records(self.combine)
+        elif self.combine is None:
+            for batch in self._rows.joined(self._waiting.take(), self.side.batches, self.right.schema):
                 self.output.emit_batch(batch)
         else:
-            for place, records in chunks:
-                self.output.emit_all(self._combined(records, place, self.combine))
+            for origin, records in self._waiting.take():
+                self.output.emit_all(self._joined(records, origin, self.combine))
 
-    def _combined(self, records: list[L], place: Any, combine: Callable[[L, Any], O]) -> Iterator[O]:
+    def _joined(self, records: list[L], origin: Any, combine: Callable[[L, Any], O]) -> Iterator[O]:
         key_of, side, alone = getter(self.by), self.side, [None] if self.how == "left" else []
         for record in records:
-            try:
+            with self._blaming(record, origin):
                 for partner in side.partners_of(key_of(record)) or alone:
                     yield combine(record, partner)
-            except Exception as error:
-                self._context.blame(error, record, place)
-                raise
+
+    @contextmanager
+    def _blaming(self, record: Any, origin: Any) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            if origin is not None:
+                self._context.blame(error, record, origin)
+            raise
+
+    def _change_rows(self) -> None:
+        """Emit the joined rows that the window changes."""
+        left, right = self._row_sides
+        lefts, knows_left = left.arrived(lambda batches: one_table(batches, self.left.schema))
+        rights, knows_right = right.arrived(lambda batches: self._rows.right_table(batches, self.right.schema))
+        kind = KINDS[self.how]
+        if kind.pairs and kind.left is False and not knows_right and lefts.rows.num_rows:
+            raise self._rows.unknown("right")
+        if kind.right and not knows_left and rights.rows.num_rows:
+            raise self._rows.unknown("left")
+        change = changed(kind, lefts, rights, (left.kept, right.kept), self.counts)
+        others = change.right.rows if kind.pairs else change.right.rows.select([])
+        for retracts, emit in ((True, self.output.retract_batch), (False, self.output.emit_batch)):
+            for batch in self._rows.batches(change.left.rows, others, change.rows(retracts=retracts)):
+                emit(batch)
+
+    def _change_records(self, combine: Callable[[Any, Any], O]) -> None:
+        """Emit the joined records that the window changes."""
+        left, right = self._record_sides
+        change = changed(KINDS[self.how], left.arrived(), right.arrived(), (left.kept, right.kept), self.counts)
+        lefts, rights = left.records_of(change.left), right.records_of(change.right)
+        for retracts, emit in ((True, self.output.retract), (False, self.output.emit)):
+            for ones, others in change.rows(retracts=retracts):
+                for one, other in zip(ones.to_pylist(), others.to_pylist(), strict=True):
+                    record, origin = (None, None) if one is None else lefts[one]
+                    partner = None if other is None else rights[other][0]
+                    with self._blaming(record, origin):
+                        joined = combine(record, partner)
+                    emit(joined)
+        left.clear()
+        right.clear()

@@ -19,6 +19,45 @@ MAX_PAIRS = 1 << 16
 """The number of rows that are joined at once: a row may have a million partners."""
 
 
+@attrs.frozen(eq=False)
+class Partners:
+    """Rows by the number of their key.
+
+    Attributes:
+        rows: the rows, those of each key together.
+        starts: the position at which the rows of each key begin; the last entry is the end.
+    """
+
+    rows: np.ndarray[Any, Any]
+    starts: np.ndarray[Any, Any]
+
+    @classmethod
+    def of(cls, codes: np.ndarray[Any, Any], count: int) -> Partners:
+        """Return the rows that have codes below `count`; -1 for those that have no key."""
+        order = np.argsort(codes, kind="stable")
+        rows = order[np.searchsorted(codes[order], 0) :]
+        return cls(rows, np.concatenate([[0], np.cumsum(np.bincount(codes[rows], minlength=count))]))
+
+    def pairs(self, codes: np.ndarray[Any, Any], *, keep_all: bool) -> Iterator[tuple[np.ndarray[Any, Any], pa.Array]]:
+        """Yield pairs of rows that have codes and their partners, in the order of both, some at a time.
+
+        `keep_all`: rows without a partner too, with null for it.
+        """
+        numbers = np.maximum(codes, 0)
+        counts = np.where(codes >= 0, self.starts[numbers + 1] - self.starts[numbers], 0) if len(self.rows) else 0 * codes
+        is_alone = counts == 0
+        ends = np.cumsum(np.where(is_alone, 1, counts) if keep_all else counts)
+        total = int(ends[-1]) if len(ends) else 0
+        for start in range(0, total, MAX_PAIRS):
+            places = np.arange(start, min(start + MAX_PAIRS, total))
+            left = np.searchsorted(ends, places, side="right")
+            alone = is_alone[left]
+            within = places - (ends[left] - counts[left])
+            partners = self.starts[numbers[left]] + within
+            right = self.rows[np.where(alone, 0, partners)] if len(self.rows) else np.zeros(len(places), np.int64)
+            yield left, pa.array(right, pa.int64(), mask=alone)
+
+
 @attrs.define
 class Lookup:
     """The rows of a table by the key in some columns.
@@ -35,15 +74,12 @@ class Lookup:
     """Of each column, the values that it has."""
     _tuples: list[pa.Array]
     """The pairs of numbers that the values of the columns so far and of the next one have."""
-    _rows: np.ndarray[Any, Any]
-    """The rows, those of each key together."""
-    _starts: np.ndarray[Any, Any]
-    """The position at which the rows of each key begin; the last entry is the end."""
+    _partners: Partners
 
     @classmethod
     def of(cls, columns: Sequence[pa.Array]) -> Lookup:
         """Return the lookup of columns, which make the keys."""
-        lookup = cls([], [], np.zeros(0, np.int64), np.zeros(1, np.int64))
+        lookup = cls([], [], Partners.of(np.zeros(0, np.int64), 0))
         codes: Any = None
         for column in columns:
             values = _plain(_values(column)).unique().drop_null()
@@ -56,31 +92,12 @@ class Lookup:
                 tuples = pa.array(pairs[pairs >= 0]).unique()
                 lookup._tuples.append(tuples)
                 codes = _codes(pa.array(pairs), tuples)
-        count = len((lookup._tuples or lookup._values)[-1])
-        order = np.argsort(codes, kind="stable")
-        lookup._rows = order[np.searchsorted(codes[order], 0) :]  # without those that have a null
-        lookup._starts = np.concatenate([[0], np.cumsum(np.bincount(codes[lookup._rows], minlength=count))])
+        lookup._partners = Partners.of(codes, len((lookup._tuples or lookup._values)[-1]))
         return lookup
 
     def pairs(self, columns: Sequence[pa.Array], keep_all: bool) -> Iterator[tuple[np.ndarray[Any, Any], pa.Array]]:
-        """Yield pairs of rows of the given columns and their partners, in the order of both, some at a time.
-
-        `keep_all`: rows without a partner too, with null for it.
-        """
-        codes = self._codes_of(columns)
-        numbers = np.maximum(codes, 0)
-        counts = np.where(codes >= 0, self._starts[numbers + 1] - self._starts[numbers], 0) if len(self._rows) else 0 * codes
-        is_alone = counts == 0
-        ends = np.cumsum(np.where(is_alone, 1, counts) if keep_all else counts)
-        total = int(ends[-1]) if len(ends) else 0
-        for start in range(0, total, MAX_PAIRS):
-            places = np.arange(start, min(start + MAX_PAIRS, total))
-            left = np.searchsorted(ends, places, side="right")
-            alone = is_alone[left]
-            within = places - (ends[left] - counts[left])
-            partners = self._starts[numbers[left]] + within
-            right = self._rows[np.where(alone, 0, partners)] if len(self._rows) else np.zeros(len(places), np.int64)
-            yield left, pa.array(right, pa.int64(), mask=alone)
+        """Yield pairs of rows of the given columns and their partners: see `Partners.pairs`."""
+        return self._partners.pairs(self._codes_of(columns), keep_all=keep_all)
 
     def _codes_of(self, columns: Sequence[pa.Array]) -> np.ndarray[Any, Any]:
         """Return the number of the key of each row; -1 where no row has it here."""

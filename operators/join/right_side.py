@@ -1,4 +1,4 @@
-"""The right side of a join, which is kept in memory while a window lasts."""
+"""The right side of a join within a window, which is kept in memory while that lasts, and the limits of sides."""
 
 from __future__ import annotations
 
@@ -15,25 +15,27 @@ from operators.join.errors import JoinSideTooLarge
 
 @attrs.frozen
 class SideLimits:
-    """The most that a partition keeps of the right side."""
+    """The most that a partition keeps in memory of a side."""
 
     context: OperatorContext
-    max_right_rows: int
-    max_right_bytes: int
+    side: str
+    max_rows: int | None
+    max_bytes: int
 
     def check(self, rows: int, size: int) -> None:
         """Raise JoinSideTooLarge for too many rows, or too many bytes."""
-        if rows > self.max_right_rows:
-            raise self._too_large("max_right_rows", self.max_right_rows, rows)
-        if size > self.max_right_bytes:
-            raise self._too_large("max_right_bytes", self.max_right_bytes, size)
+        if self.max_rows is not None and rows > self.max_rows:
+            raise self._too_large("records", self.max_rows, rows)
+        if size > self.max_bytes:
+            raise self._too_large("bytes", self.max_bytes, size)
 
-    def _too_large(self, setting: str, most: int, count: int) -> JoinSideTooLarge:
+    def _too_large(self, unit: str, most: int, count: int) -> JoinSideTooLarge:
         context = self.context
         return JoinSideTooLarge(
             operator=context.name,
             window=context.window,
-            setting=setting,
+            side=self.side,
+            unit=unit,
             most=most,
             found=count,
             partition=context.partition,
@@ -58,7 +60,7 @@ class RightSide:
         """Add records, but for those whose key is null. Raises JoinSideTooLarge."""
         for record in records:
             key = key_of(record)
-            if not _is_null(key):
+            if not is_null(key):
                 self.partners.setdefault(one_nan(key), []).append(record)
                 self.rows += 1
                 limits.check(self.rows, self.size)
@@ -72,8 +74,9 @@ class RightSide:
 
     def partners_of(self, key: Any) -> Sequence[Any]:
         """Return the records of a key, in the order in which they came."""
-        return () if _is_null(key) else self.partners.get(one_nan(key), ())
+        return () if is_null(key) else self.partners.get(one_nan(key), ())
 
 
-def _is_null(key: Any) -> bool:
+def is_null(key: Any) -> bool:
+    """Return True for a key that matches nothing."""
     return key is None or (type(key) is tuple and None in key)

@@ -1,5 +1,8 @@
 """The join of rows: batches with the columns of both sides."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 import itertools
@@ -54,46 +57,61 @@ class RowJoin:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the joined rows in the order of the left side. `port_schema`: the columns that the right port declares."""
         first = next(lefts, None)
-        right = None if first is None else self._right_rows(rights, port_schema)
-        if first is None or right is None:
+        table = None if first is None else self.right_table(rights, port_schema)
+        if first is None or table is None:
+            if first is not None and self.keep_all:
+                raise self.unknown("right")
             return
+        columns = [column.combine_chunks() for column in table.columns]  # fewer bytes than one holds: see max_right_bytes
+        right = pa.RecordBatch.from_arrays(columns, schema=table.schema)
         lookup = Lookup.of([right.column(name) for name in self.right_by])
-        right = right.select([name for name in right.schema.names if name not in self.right_by])
-        bytes_of_right = np.append(row_bytes(right.columns, right.num_rows), 0)  # at the end: of no partner
         for left in together(itertools.chain([first], lefts)):
-            keys = [left.column(name) for name in self.by]
-            names = self._names(left.schema.names, right.schema.names)
-            bytes_of_left = row_bytes(left.columns, left.num_rows)
-            is_small = int(bytes_of_left.max(initial=0) + bytes_of_right.max()) * MAX_PAIRS <= MAX_BATCH_BYTES
-            for rows, partners in lookup.pairs(keys, keep_all=self.keep_all):
-                if is_small:
-                    runs: Iterable[slice] = [slice(None)]
-                else:
-                    sizes = bytes_of_left[rows] + bytes_of_right[pc.fill_null(partners, -1).to_numpy()]
-                    runs = portions(sizes, MAX_BATCH_BYTES)
-                for run in runs:
-                    columns = [*left.take(rows[run]).columns, *right.take(partners[run]).columns]
-                    yield pa.RecordBatch.from_arrays(columns, names=names)
+            pairs = lookup.pairs([left.column(name) for name in self.by], keep_all=self.keep_all)
+            yield from self.batches(left, right, ((pa.array(rows), partners) for rows, partners in pairs))
 
-    def _right_rows(self, batches: Sequence[pa.RecordBatch], port_schema: pa.Schema | None) -> pa.RecordBatch | None:
-        """Return the rows of the right side; None where its columns are not known, and are not needed."""
+    def batches(
+        self, left: pa.RecordBatch, right: pa.RecordBatch, pairs: Iterable[tuple[pa.Array, pa.Array]]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield joined rows. `pairs`: rows of both sides, by their numbers; null for none."""
+        others = right.select([name for name in right.schema.names if name not in self.right_by])
+        names = self._names(left.schema.names, others.schema.names)
+        sizes = [np.append(row_bytes(each.columns, each.num_rows), 0) for each in (left, others)]  # at the end: of no row
+        is_small = int(sizes[0].max() + sizes[1].max()) * MAX_PAIRS <= MAX_BATCH_BYTES
+        for rows, partners in pairs:
+            runs: Iterable[slice] = [slice(None)]
+            if not is_small:
+                each = [size[pc.fill_null(some, -1).to_numpy()] for size, some in zip(sizes, (rows, partners), strict=True)]
+                runs = portions(each[0] + each[1], MAX_BATCH_BYTES)
+            for run in runs:
+                columns = [*left.take(rows[run]).columns, *others.take(partners[run]).columns]
+                if rows.null_count:  # of rows of the right side only, the key is there
+                    for name, other in zip(self.by, self.right_by, strict=True):
+                        at = names.index(name)
+                        keys = right.column(other).take(partners[run]).cast(columns[at].type)
+                        columns[at] = pc.coalesce(columns[at], keys)
+                yield pa.RecordBatch.from_arrays(columns, names=names)
+
+    def right_table(self, batches: Sequence[pa.RecordBatch], port_schema: pa.Schema | None) -> pa.Table | None:
+        """Return the rows of the right side; None where their columns are not known."""
         declared = self.right_schema
         if declared is not None and port_schema is not None:
             self._check_right(declared, port_schema)
-        if batches:
-            table = pa.concat_tables(map(pa.Table.from_batches, ([batch] for batch in batches)), promote_options="default")
-            if declared is not None:
-                self._check_right(declared, table.schema)
-                table = table.select(declared.names).cast(declared)
-            columns = [column.combine_chunks() for column in table.columns]  # fewer bytes than one holds: see max_right_bytes
-            return pa.RecordBatch.from_arrays(columns, schema=table.schema)
-        schema = port_schema if declared is None else declared
-        if schema is None and self.keep_all:
-            context = self.context
-            raise JoinColumnsUnknown(
-                operator=context.name, window=context.window, partition=context.partition, partitions=context.partitions
-            )
-        return None if schema is None else pa.RecordBatch.from_pylist([], schema=schema)
+        table = one_table(batches, port_schema if declared is None else declared)
+        if declared is not None and table is not None:
+            self._check_right(declared, table.schema)
+            table = table.select(declared.names).cast(declared)
+        return table
+
+    def unknown(self, side: str) -> JoinColumnsUnknown:
+        """Return the error of a side whose columns are not known."""
+        context = self.context
+        return JoinColumnsUnknown(
+            operator=context.name,
+            window=context.window,
+            side=side,
+            partition=context.partition,
+            partitions=context.partitions,
+        )
 
     def _check_right(self, declared: pa.Schema, schema: pa.Schema) -> None:
         """Raise JoinColumnsDiffer where columns have other names than those declared, or types; their order is free."""
@@ -112,3 +130,10 @@ class RowJoin:
             context = self.context
             raise JoinColumnsClash(operator=context.name, window=context.window, columns=twice, suffix=self.suffix)
         return names
+
+
+def one_table(batches: Sequence[pa.RecordBatch], schema: pa.Schema | None) -> pa.Table | None:
+    """Return batches as one table; without any an empty one, or None where no schema is known."""
+    if batches:
+        return pa.concat_tables(map(pa.Table.from_batches, ([batch] for batch in batches)), promote_options="default")
+    return None if schema is None else schema.empty_table()

@@ -8,8 +8,14 @@ from dagflow.scan import TableSchema
 from operators.aggregate.fields import names_of
 
 
-def join_problems(by: object, right_by: object, combine: object, right_columns: str | None) -> Iterator[str]:
+def join_problems(
+    by: object, right_by: object, combine: object, right_columns: str | None, how: str, scope: str
+) -> Iterator[str]:
     """Yield the problems of the properties of a join."""
+    if scope == "window" and how not in ("inner", "left"):
+        yield f'how={how!r} needs scope="all": the join of a window is "inner" or "left"'
+    if combine is not None and how in ("semi", "anti"):
+        yield f"how={how!r} emits rows of the left side as they are, so there is nothing for combine: name the key by columns"
     if by is None:
         yield "by is None: what is the key?"
         return

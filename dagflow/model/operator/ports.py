@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, overload
 
 import attrs
@@ -127,6 +127,25 @@ class InputPort(Port, Generic[OneRecordType_contra]):
         from dagflow.model.types.forms import to_records
 
         return to_records(batch, self.record_type)
+
+    def batch_of(self, records: Sequence[Any]) -> pa.RecordBatch:
+        """Invert `records_of`. Raises TypeError where `record_type` has no Arrow form, and for records that do not fit it."""
+        from dagflow.model.types.forms import to_batch
+
+        return to_batch(records, self.record_type)
+
+    def keys_of(self, batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+        """Return keys of a batch that has arrived here, for a `TableState` of both sides of a join, say.
+
+        They are in the column `key`, as bytes: the same for values that are equal in Python. `$group` has the groups by which
+        the records were sent here, by the columns in `names`.
+        """
+        import pyarrow as pa
+
+        from dagflow.model.types.keyed_rows import GROUP, as_bytes, with_groups
+
+        columns = batch.select(list(names))
+        return pa.record_batch({"key": as_bytes(columns), GROUP: with_groups(columns, self.record_type).column(GROUP)})
 
     @overload
     def process(self, handler: Handler, /) -> Handler: ...

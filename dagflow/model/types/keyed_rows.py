@@ -7,6 +7,8 @@ of groups are neighbours, and a search compares numbers first.
 
 from __future__ import annotations
 
+import decimal
+import struct
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CODE, KEY, REMOVED = "$code", "key", "$removed"
+GROUP = "$group"
+"""The column of keys that has the group of each, where it is known. It is not part of the key."""
 KINDS = ("int64", "string", "binary")
 """The types of keys, each of which has rows of its own."""
 END = 1 << 64
@@ -57,7 +61,7 @@ def keys_of_columns(columns: pa.RecordBatch) -> list[tuple[str, np.ndarray[Any, 
     """Return the keys that the rows of some columns are: of each type the places, the keys, and their codes.
 
     A row of one column of integers or text is that value; others, also nulls, are the values as bytes. Equal values are equal
-    keys, and have the group by which an exchange sends rows with this key.
+    keys, and have the group by which an exchange sends rows with this key, or that of a column `$group`.
 
     >>> import pyarrow as pa
     >>> [(kind, places.tolist()) for kind, places, _, _ in keys_of_columns(pa.record_batch({"a": [5, None, 7]}))]
@@ -66,7 +70,7 @@ def keys_of_columns(columns: pa.RecordBatch) -> list[tuple[str, np.ndarray[Any, 
     import numpy as np
     import pyarrow as pa
 
-    from dagflow.arrow_types.buffers import of_numbers
+    from dagflow.arrow_types.buffers import numbers_of, of_numbers
 
     found, rest = [], np.arange(columns.num_rows)
     if columns.num_columns == 1 and (kind := kind_of(columns.schema.field(0).type)) in ("int64", "string"):
@@ -77,11 +81,19 @@ def keys_of_columns(columns: pa.RecordBatch) -> list[tuple[str, np.ndarray[Any, 
         found.append((kind, places, keys, codes_of(keys)))
     if len(rest) or not found:
         columns = columns if len(rest) == columns.num_rows else columns.take(of_numbers(rest))
-        keys = as_bytes(columns)
-        router = Router("the key of a state", Key(columns=tuple(columns.schema.names)), Any, KeyAssignment(1))
-        codes = (router.groups(columns) << np.uint64(48)) | (codes_of(keys) & np.uint64((1 << 48) - 1))
+        columns = columns if GROUP in columns.schema.names else with_groups(columns)
+        keys = as_bytes(columns.drop_columns([GROUP]))
+        codes = (numbers_of(columns.column(GROUP)) << np.uint64(48)) | (codes_of(keys) & np.uint64((1 << 48) - 1))
         found.append(("binary", rest, keys, codes))
     return found
+
+
+def with_groups(columns: pa.RecordBatch, tp: Any = Any) -> pa.RecordBatch:
+    """Return columns with `$group`: the groups by which an exchange sends records of type `tp` by these columns."""
+    from dagflow.arrow_types.buffers import of_numbers
+
+    router = Router("the key of a state", Key(columns=tuple(columns.schema.names)), tp, KeyAssignment(1))
+    return columns.append_column(GROUP, of_numbers(router.groups(columns)))
 
 
 def kind_of(kind: pa.DataType) -> str | None:
@@ -97,9 +109,11 @@ def kind_of(kind: pa.DataType) -> str | None:
 
 
 def as_bytes(columns: pa.RecordBatch) -> pa.Array:
-    """Return the values of rows as bytes, the same for equal values and for no others.
+    """Return the values of rows as bytes: the same for values that are equal in Python, for nulls, for NaN, and for no others.
 
-    Integers of any width are equal, and so are text, bytes and floats of any width.
+    >>> import pyarrow as pa
+    >>> as_bytes(pa.record_batch({"a": pa.array([1.0, 0.5, None])}))[0] == as_bytes(pa.record_batch({"a": [True]}))[0]
+    True
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -108,8 +122,9 @@ def as_bytes(columns: pa.RecordBatch) -> pa.Array:
     parts: list[pa.Array] = []
     for column in columns.columns:
         mark, content = _content(column)
+        marks = compute.if_else(content.is_valid(), mark, "")  # one null, of whatever type
         sizes = compute.fill_null(compute.binary_length(content), -1).cast(pa.string())
-        parts += [compute.binary_join_element_wise(mark, sizes, "", ":").cast(pa.binary()), compute.fill_null(content, b"")]
+        parts += [compute.binary_join_element_wise(marks, sizes, "", ":").cast(pa.binary()), compute.fill_null(content, b"")]
     whole = compute.binary_join_element_wise(*parts, b"").cast(pa.binary())
     return whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
 
@@ -117,29 +132,84 @@ def as_bytes(columns: pa.RecordBatch) -> pa.Array:
 def _content(column: pa.Array) -> tuple[str, pa.Array]:
     """Return a letter for a kind of values, and these values as bytes."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     types: Any = pa.types
-    compute: Any = pc
     if types.is_dictionary(column.type):
         column = column.dictionary_decode()
     kind = column.type
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return "s", column.cast(pa.binary())
-    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind) or types.is_binary_view(kind):
         return "b", column.cast(pa.binary())
+    if types.is_null(kind):
+        return "", column.cast(pa.binary())
     if types.is_floating(kind):
-        column = compute.add(column.cast(pa.float64()), 0.0)  # one zero, and one NaN
-        column = compute.if_else(compute.is_nan(column), float("nan"), column)
-        return "f", column.view(pa.int64()).cast(pa.string()).cast(pa.binary())
-    if types.is_integer(kind) or types.is_decimal(kind):
-        return "n", column.cast(pa.string()).cast(pa.binary())
-    if types.is_temporal(kind):
-        bits = pa.int32() if kind.bit_width == 32 else pa.int64()
-        return "t", column.view(bits).cast(pa.string()).cast(pa.binary())
-    if types.is_boolean(kind) or types.is_null(kind):
-        return "o", column.cast(pa.string()).cast(pa.binary())
+        return "n", _text_of_floats(column.cast(pa.float64())).cast(pa.binary())
+    if types.is_integer(kind) or types.is_boolean(kind):
+        return "n", (column.cast(pa.int8()) if types.is_boolean(kind) else column).cast(pa.string()).cast(pa.binary())
+    if types.is_decimal(kind):
+        encoded = column.dictionary_encode()
+        texts = pa.array(
+            [None if each is None else _text_of_decimal(each) for each in encoded.dictionary.to_pylist()], pa.binary()
+        )
+        return "n", texts.take(encoded.indices)
+    if types.is_temporal(kind) and not types.is_interval(kind):
+        return _text_of_times(column)
     return "v", pa.array([None if value is None else repr(value).encode() for value in column.to_pylist()], pa.binary())
+
+
+def _text_of_floats(column: pa.Array) -> pa.Array:
+    """Return floats as text: integers as such, others by their bits."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from dagflow.arrow_types.buffers import of_marks, of_numbers
+
+    compute: Any = pc
+    values = compute.fill_null(column, 0.0).to_numpy()
+    values = np.where(np.isnan(values), np.nan, values)  # one NaN
+    is_small = (np.trunc(values) == values) & (np.abs(values) < 1 << 63)
+    others: Any = compute.binary_join_element_wise("f", of_numbers(values.view(np.int64)).cast(pa.string()), "")
+    texts = compute.if_else(
+        of_marks(is_small), of_numbers(np.where(is_small, values, 0).astype(np.int64)).cast(pa.string()), others
+    )
+    is_large = (np.abs(values) >= 1 << 63) & np.isfinite(values)
+    if is_large.any():
+        whole = pa.array([str(int(value)) for value in values[is_large].tolist()], pa.string())
+        texts = compute.replace_with_mask(texts, of_marks(is_large), whole)
+    return compute.if_else(column.is_valid(), texts, None)
+
+
+def _text_of_decimal(value: decimal.Decimal) -> bytes:
+    """Return a decimal as text, the same as that of an integer or a float that equals it."""
+    if value == value.to_integral_value():
+        return b"%d" % int(value)
+    if decimal.Decimal(float(value)) == value:
+        (bits,) = struct.unpack("<q", struct.pack("<d", float(value)))
+        return b"f%d" % bits
+    return f"{value:f}".rstrip("0").encode()
+
+
+_ZEROS = {"s": 9, "ms": 6, "us": 3, "ns": 0}
+
+
+def _text_of_times(column: pa.Array) -> tuple[str, pa.Array]:
+    """Return a letter for a kind of times, and these in nanoseconds (dates in days), as text."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    compute: Any = pc
+    types: Any = pa.types
+    if types.is_date64(column.type):
+        column = column.cast(pa.date32())
+    kind = column.type
+    texts = column.view(pa.int32() if kind.bit_width == 32 else pa.int64()).cast(pa.string())
+    if types.is_date(kind):
+        return "d", texts.cast(pa.binary())
+    padded = compute.binary_join_element_wise(texts, "0" * _ZEROS[kind.unit], "")
+    texts = compute.if_else(compute.equal(texts, "0"), texts, padded).cast(pa.binary())
+    return "u" if types.is_duration(kind) else "h" if types.is_time(kind) else "t" if kind.tz is None else "z", texts
 
 
 def groups_of(codes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -82,6 +82,8 @@ LAWS = {
     "left join": Law(
         lambda: HashJoin("k", how="left"), row, "SELECT rows.k, rows.v, names.name FROM rows LEFT JOIN names USING (k)"
     ),
+    "semi join": Law(lambda: HashJoin("k", how="semi"), row, "SELECT k, v FROM rows SEMI JOIN names USING (k)"),
+    "anti join": Law(lambda: HashJoin("k", how="anti"), row, "SELECT k, v FROM rows ANTI JOIN names USING (k)"),
 }
 NAMES = [(1, "one"), (2, "two"), (2, "zwei"), (9, "nine")]
 
@@ -156,17 +158,17 @@ def test_any_cut_of_one_launch(name: str, given: Input) -> None:
     assert results(LAWS[name], given, launches=len(given.files)) == expected(LAWS[name], given.files)
 
 
-KEEP_GROUPS = ["GroupBy"]
+KEEP_STATE = ["GroupBy", *(name for name in LAWS if name.endswith("join"))]
 
 
 @pytest.mark.xfail(strict=True, raises=ScopeNotWritten, reason="keyed operators keep no state over launches in scope all")
-@pytest.mark.parametrize("name", [name for name in LAWS if name not in KEEP_GROUPS])
+@pytest.mark.parametrize("name", [name for name in LAWS if name not in KEEP_STATE])
 def test_several_launches(name: str) -> None:
     given = Input(files=[[(1, 2), (2, 3)], [(1, 2), (None, 4)]], block_size=10, threshold=None, slots=1)
     assert results(LAWS[name], given, launches=1) == expected(LAWS[name], given.files)
 
 
-@pytest.mark.parametrize("name", KEEP_GROUPS)
+@pytest.mark.parametrize("name", KEEP_STATE)
 @settings(max_examples=examples(25), deadline=None)
 @given(given=inputs, launches=st.integers(1, 3))
 def test_any_cut_of_several_launches(name: str, given: Input, launches: int) -> None:

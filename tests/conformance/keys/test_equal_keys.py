@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dagflow import DAG
+from dagflow.model.types.forms import schema_of
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag
 from operators import Count, HashJoin
@@ -38,7 +39,10 @@ def meet(source: Path, kind: str, runner: str) -> tuple[dict[int, set[int]], lis
         items = dag.add_operator("items", MakeItems[tp](kind))
         place = dag.add_operator("place", Place[tp](), partitioner=StatelessPartitioner(5))
         count = dag.add_operator("count", Count[Item[tp], tp](by="key"), partitioner=StatelessPartitioner(5))
-        both: HashJoin[Any, Any, Any] = HashJoin("key", combine=lambda one, other: one.group if one.group == other.group else -1)
+        scope: Any = "window" if schema_of(Item[tp]) is None else "all"  # what has no columns cannot be kept
+        both = HashJoin[Any, Any, Any](
+            "key", combine=lambda one, other: one.group if one.group == other.group else -1, scope=scope
+        )
         join = dag.add_operator("join", both, partitioner=StatelessPartitioner(5))
         dag.add_stream("text", lines.messages, items.input)
         dag.add_stream("made", items.output, place.input, count.input, join.left, join.right)

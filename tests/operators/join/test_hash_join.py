@@ -59,11 +59,12 @@ def row(one: Sale, other: Town | None, names: tuple[str, ...]) -> dict[str, Any]
 
 @pytest.mark.parametrize("names", NAMES)
 @pytest.mark.parametrize("how", ["inner", "left"])
-def test_rows_are_joined_as_two_loops_say(how: Any, names: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("scope", ["all", "window"])
+def test_rows_are_joined_as_two_loops_say(scope: Any, how: Any, names: tuple[str, ...]) -> None:
     @settings(max_examples=examples(50))
     @given(SALES, TOWNS)
     def hold(sales: list[Sale], towns: list[Town]) -> None:
-        join = HashJoin[Sale, Town, Any](names[0] if len(names) == 1 else names, how=how)
+        join = HashJoin[Sale, Town, Any](names[0] if len(names) == 1 else names, how=how, scope=scope)
         found = run_operator(join, {"left": sales, "right": towns})["output"]
         assert found == [row(*pair, names) for pair in pairs(sales, towns, names, how)]
 
@@ -73,12 +74,13 @@ def test_rows_are_joined_as_two_loops_say(how: Any, names: tuple[str, ...]) -> N
 @pytest.mark.parametrize("names", NAMES)
 @pytest.mark.parametrize("how", ["inner", "left"])
 @pytest.mark.parametrize("is_function", [False, True])
-def test_records_are_joined_as_two_loops_say(how: Any, names: tuple[str, ...], is_function: bool) -> None:
+@pytest.mark.parametrize("scope", ["all", "window"])
+def test_records_are_joined_as_two_loops_say(scope: Any, how: Any, names: tuple[str, ...], is_function: bool) -> None:
     @settings(max_examples=examples(50))
     @given(SALES, TOWNS)
     def hold(sales: list[Sale], towns: list[Town]) -> None:
         by = (lambda record: tuple(getattr(record, name) for name in names)) if is_function else names
-        join = HashJoin(by, how=how, combine=lambda sale, town: (sale, town))
+        join = HashJoin(by, how=how, combine=lambda sale, town: (sale, town), scope=scope)
         found = run_operator(join, {"left": sales, "right": towns})["output"]
         assert found == pairs(sales, towns, names, how)
 
@@ -89,8 +91,16 @@ NUMBERS = st.integers(-2, 2) | st.none()
 TYPES = [pa.int8(), pa.int64(), pa.uint64(), pa.float32(), pa.float64(), pa.decimal128(5, 2), pa.bool_()]
 
 
-@given(st.sampled_from(TYPES), st.sampled_from(TYPES), st.lists(NUMBERS, max_size=6), st.lists(NUMBERS, max_size=6))
-def test_keys_of_other_types_meet_where_they_are_equal_in_python(one: Any, other: Any, lefts: Any, rights: Any) -> None:
+@given(
+    st.sampled_from(TYPES),
+    st.sampled_from(TYPES),
+    st.lists(NUMBERS, max_size=6),
+    st.lists(NUMBERS, max_size=6),
+    st.sampled_from(["all", "window"]),
+)
+def test_keys_of_other_types_meet_where_they_are_equal_in_python(
+    one: Any, other: Any, lefts: Any, rights: Any, scope: Any
+) -> None:
     columns = []
     for kind, values in ((one, lefts), (other, rights)):
         fitting = [None if v is None else bool(v) if kind == pa.bool_() else abs(v) if kind == pa.uint64() else v for v in values]
@@ -100,7 +110,7 @@ def test_keys_of_other_types_meet_where_they_are_equal_in_python(one: Any, other
         "left": [pa.table({"key": left, "row": range(len(left))})],
         "right": [pa.table({"key": right, "at": pa.array(range(len(right)), pa.int64())})],
     }
-    found = [(row["row"], row["at"]) for row in run_operator(HashJoin("key"), tables)["output"]]
+    found = [(row["row"], row["at"]) for row in run_operator(HashJoin("key", scope=scope), tables)["output"]]
     assert found == [
         (i, j)
         for i, x in enumerate(left.to_pylist())
@@ -110,16 +120,19 @@ def test_keys_of_other_types_meet_where_they_are_equal_in_python(one: Any, other
 
 
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
-def test_zeros_are_equal_and_so_is_what_is_not_a_number(kind: Any) -> None:
+@pytest.mark.parametrize("scope", ["all", "window"])
+def test_zeros_are_equal_and_so_is_what_is_not_a_number(scope: Any, kind: Any) -> None:
     left = pa.table({"key": pa.array([0.0, math.nan, None], kind)})
     right = pa.table({"key": pa.array([-0.0, math.nan, None], kind), "at": [0, 1, 2]})
-    assert [row["at"] for row in run_operator(HashJoin("key"), {"left": [left], "right": [right]})["output"]] == [0, 1]
+    tables = {"left": [left], "right": [right]}
+    assert [row["at"] for row in run_operator(HashJoin("key", scope=scope), tables)["output"]] == [0, 1]
     records = {"left": left.column("key").to_pylist(), "right": right.to_pylist()}
-    join = HashJoin(lambda key: key, right_by="key", combine=lambda _, other: other["at"])
+    join = HashJoin(lambda key: key, right_by="key", combine=lambda _, other: other["at"], scope=scope)
     assert run_operator(join, records)["output"] == [0, 1]
 
 
-def test_texts_of_any_form_and_times_of_other_zones_are_equal() -> None:
+@pytest.mark.parametrize("scope", ["all", "window"])
+def test_texts_of_any_form_and_times_of_other_zones_are_equal(scope: Any) -> None:
     noon = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)
     left = pa.table({"word": ["a", "b"], "at": pa.array([noon, noon], pa.timestamp("us", "UTC"))})
     right = pa.table(
@@ -129,31 +142,34 @@ def test_texts_of_any_form_and_times_of_other_zones_are_equal() -> None:
             "text": pa.array(["x", "y"], pa.large_string()),
         }
     )
-    found = run_operator(HashJoin(("word", "at"), right_by=("name", "time")), {"left": [left], "right": [right]})["output"]
+    join = HashJoin(("word", "at"), right_by=("name", "time"), scope=scope)
+    found = run_operator(join, {"left": [left], "right": [right]})["output"]
     assert [(row["word"], row["text"]) for row in found] == [("a", "y"), ("b", "x")]
 
 
-def test_a_window_does_not_know_the_one_before() -> None:
+def test_a_window_of_its_own_does_not_know_the_one_before() -> None:
     sales = {
         "left": [Window([Sale("a", 1, 1)]), Window([Sale("a", 1, 2)])],
         "right": [Window([Town("a", 1, 9, "se")]), Window([])],
     }
-    found = run_operator(HashJoin[Sale, Town, Any]("town", how="left"), sales)["output"]
+    found = run_operator(HashJoin[Sale, Town, Any]("town", how="left", scope="window"), sales)["output"]
     assert [(row["amount"], row["country"]) for row in found] == [(1, "se"), (2, None)]
-    found = run_operator(HashJoin[Any, Any, Any]("town", combine=lambda sale, town: (sale.amount, town.country)), sales)["output"]
-    assert found == [(1, "se")]
+    join = HashJoin[Any, Any, Any]("town", combine=lambda sale, town: (sale.amount, town.country), scope="window")
+    assert run_operator(join, sales)["output"] == [(1, "se")]
 
 
 def test_many_partners_come_in_several_batches_and_many_records_wait_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    scope: Any
     monkeypatch.setattr("operators.join.lookup.MAX_PAIRS", 7)
     monkeypatch.setattr("operators.join.buffer.MAX_LEFT_ROWS", 3)
     lefts = [pa.table({"key": [n % 3, n % 2], "row": [n, n]}) for n in range(6)]
     right = pa.table({"key": [0, 1, 1, 1, 1, 1], "at": range(6)})
     rows = [row for table in lefts for row in table.to_pylist()]
     wanted = [left | {"at": other["at"]} for left in rows for other in right.to_pylist() if left["key"] == other["key"]]
-    assert run_operator(HashJoin("key"), {"left": lefts, "right": [right]})["output"] == wanted
-    join = HashJoin[Any, Any, Any]("key", combine=lambda one, other: one | {"at": other["at"]})
-    assert run_operator(join, {"left": rows, "right": right.to_pylist()})["output"] == wanted
+    for scope in ("all", "window"):
+        assert run_operator(HashJoin("key", scope=scope), {"left": lefts, "right": [right]})["output"] == wanted
+        join = HashJoin[Any, Any, Any]("key", combine=lambda one, other: one | {"at": other["at"]}, scope=scope)
+        assert run_operator(join, {"left": rows, "right": right.to_pylist()})["output"] == wanted
 
 
 def failure(join: Any, sides: Any) -> BaseException:
@@ -217,10 +233,11 @@ def test_keys_that_are_not_there_or_are_none_are_refused_with_their_columns() ->
 
 
 @pytest.mark.parametrize("combine", [None, lambda one, other: one])
-def test_a_right_side_that_is_too_large(combine: Any) -> None:
+@pytest.mark.parametrize("scope", ["all", "window"])
+def test_a_right_side_that_is_too_large(scope: Any, combine: Any) -> None:
     right = pa.table({"key": [1, 2, 3]})
     sides = {"left": [], "right": [right] if combine is None else [1, 2, 3]}
-    join = HashJoin("key" if combine is None else lambda key: key, combine=combine, max_right_rows=2)
+    join = HashJoin("key" if combine is None else lambda key: key, combine=combine, max_right_rows=2, scope=scope)
     told = str(failure(join, sides))
     assert "operator 'operator': in window 0, the right side has more than 2 records in partition 0 of 1" in told
     assert "(3 so far)" in told
@@ -241,7 +258,8 @@ def test_a_right_side_of_too_many_bytes() -> None:
 
 
 @pytest.mark.parametrize("how", ["inner", "left"])
-def test_joined_rows_come_in_batches_that_fit(monkeypatch: pytest.MonkeyPatch, how: Any) -> None:
+@pytest.mark.parametrize("scope", ["all", "window"])
+def test_joined_rows_come_in_batches_that_fit(monkeypatch: pytest.MonkeyPatch, scope: Any, how: Any) -> None:
     """Many rows that share a few large ones are much larger than both sides."""
     monkeypatch.setattr("operators.join.row_join.MAX_BATCH_BYTES", 10_000)
     monkeypatch.setattr("operators.join.buffer.MAX_LEFT_BYTES", 500)
@@ -256,7 +274,7 @@ def test_joined_rows_come_in_batches_that_fit(monkeypatch: pytest.MonkeyPatch, h
         emit_batch(self, batch)
 
     monkeypatch.setattr(Outlet, "emit_batch", noting)
-    found = run_operator(HashJoin("key", how=how), {"left": lefts, "right": [right]})["output"]
+    found = run_operator(HashJoin("key", how=how, scope=scope), {"left": lefts, "right": [right]})["output"]
     texts = dict(zip(range(3), right["text"].to_pylist(), strict=True))
     rows = [row | {"text": texts.get(row["key"])} for row in left.to_pylist() if how == "left" or row["key"] in texts]
     assert found == rows
@@ -268,11 +286,12 @@ def test_a_right_side_of_keys_only() -> None:
     assert run_operator(HashJoin("key"), tables)["output"] == 2 * [{"key": 2, "a": "y"}]
 
 
-def test_keys_of_dictionaries_meet() -> None:
+@pytest.mark.parametrize("scope", ["all", "window"])
+def test_keys_of_dictionaries_meet(scope: Any) -> None:
     lefts = pa.DictionaryArray.from_arrays(pa.array([0, None, 2, 1], pa.int8()), ["a", "b", None])
     rights = pa.DictionaryArray.from_arrays(pa.array([1, 1, None, 0], pa.int32()), ["b", "a"])
     tables = {"left": [pa.table({"key": lefts, "row": range(4)})], "right": [pa.table({"key": rights, "at": range(4)})]}
-    found = run_operator(HashJoin("key", how="left"), tables)["output"]
+    found = run_operator(HashJoin("key", how="left", scope=scope), tables)["output"]
     assert [(row["row"], row["at"]) for row in found] == [(0, 0), (0, 1), (1, None), (2, None), (3, 3)]
 
 
@@ -283,6 +302,8 @@ def test_keys_of_dictionaries_meet() -> None:
         (len, {}, "a key that is a function needs combine"),
         ("a", {"right_by": ("a", "b")}, "by names 1 columns and right_by 2"),
         ("a", {"right_columns": "a: nonsense"}, "nonsense"),
+        ("a", {"how": "full", "scope": "window"}, "how='full' needs scope=\"all\""),
+        (len, {"how": "semi", "combine": max}, "there is nothing for combine"),
         (("a", "b"), {"right_columns": "w: string, a: int8"}, "right_columns lacks the key 'b'"),
         ("a", {"right_by": "b", "right_columns": "a: int8"}, "right_columns lacks the key 'b'"),
     ],

@@ -1,0 +1,124 @@
+"""The change of a join by a window: pairs of rows, and rows without a partner, that no longer hold or hold now."""
+
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dagflow import KeyedTable
+from operators.join.kept_rows import GROUP, KEY, Arrived, Ints, KeptRows, Keys, Marks, Pool
+from operators.join.lookup import Partners
+
+How = Literal["inner", "left", "right", "full", "semi", "anti"]
+Pairs = tuple[pa.Array, pa.Array]
+"""Rows of both sides, by their numbers; null for none."""
+
+
+@attrs.frozen
+class JoinKind:
+    """The rows that a join emits.
+
+    Attributes:
+        pairs: the pairs of rows with equal keys.
+        left: the rows of the left side that have (True) or do not have (False) a partner; None: neither.
+        right: whether also those of the right side that do not have one.
+    """
+
+    pairs: bool
+    left: bool | None
+    right: bool
+
+
+KINDS: dict[How, JoinKind] = {
+    "inner": JoinKind(pairs=True, left=None, right=False),
+    "left": JoinKind(pairs=True, left=False, right=False),
+    "right": JoinKind(pairs=True, left=None, right=True),
+    "full": JoinKind(pairs=True, left=False, right=True),
+    "semi": JoinKind(pairs=False, left=True, right=False),
+    "anti": JoinKind(pairs=False, left=False, right=False),
+}
+
+
+@attrs.frozen(eq=False)
+class JoinChange:
+    """The change of a join by a window.
+
+    Attributes:
+        kind: what it emits.
+        left, right: the rows of both sides with the keys of the window.
+        has_left, has_right: before and after the window, whether a key has rows there. The last one is for rows without a key.
+    """
+
+    kind: JoinKind
+    left: Pool
+    right: Pool
+    has_left: tuple[Marks, Marks]
+    has_right: tuple[Marks, Marks]
+
+    def rows(self, *, retracts: bool) -> Iterator[Pairs]:
+        """Yield the rows that no longer hold, or those that hold now, some at a time."""
+        kind, left, right = self.kind, self.left, self.right
+        now, other = (0, 1) if retracts else (1, 0)
+        left_now, right_now = ((left.before, right.before), (left.after, right.after))[now]
+        left_stays, right_stays = left.before & left.after, right.before & right.after
+        rows = np.flatnonzero(left_now & ~left_stays)
+        if kind.pairs:
+            yield from self._pairs(rows, np.flatnonzero(right_now), keep_all=kind.left is False)
+            yield from self._pairs(np.flatnonzero(left_stays), np.flatnonzero(right_now & ~right_stays), keep_all=False)
+        if kind.left is not None:
+            was, holds = (self.has_right[which][left.codes] == kind.left for which in (other, now))
+            fresh = np.zeros(0, np.int64) if kind.pairs else rows[holds[rows]]  # beside pairs, they have come with these
+            some = np.concatenate([np.flatnonzero(left_stays & holds & ~was), fresh])
+            yield pa.array(some), pa.nulls(len(some), pa.int64())
+        if kind.right:
+            was, holds = (~self.has_left[which][right.codes] for which in (other, now))
+            some = np.flatnonzero(right_now & holds & ~(right_stays & was))
+            yield pa.nulls(len(some), pa.int64()), pa.array(some)
+
+    def _pairs(self, lefts: Ints, rights: Ints, *, keep_all: bool) -> Iterator[Pairs]:
+        partners = Partners.of(self.right.codes[rights], len(self.has_right[0]))
+        numbers = pa.array(rights)
+        for rows, at in partners.pairs(self.left.codes[lefts], keep_all=keep_all):
+            yield pa.array(lefts[rows]), numbers.take(at)
+
+
+def changed(kind: JoinKind, left: Arrived, right: Arrived, kept: tuple[KeptRows, KeptRows], counts: KeyedTable) -> JoinChange:
+    """Add the rows of a window to those that are kept, and return the change. `counts`: the numbers of kept rows by key."""
+    sides = left.netted(), right.netted()
+    codes, keys = _numbered(sides)
+    known = counts.lookup(keys.of_counts(np.arange(len(keys))))
+    before = [pc.fill_null(known.column(each.side), 0).to_numpy() for each in kept]
+    come, gone = (
+        [np.bincount(own[(own >= 0) & (side.signs == sign)], minlength=len(keys)) for own, side in zip(codes, sides, strict=True)]
+        for sign in (1, -1)
+    )
+    after = [before[side] + come[side] - gone[side] for side in (0, 1)]
+    pools = []
+    for side, other in ((0, 1), (1, 0)):
+        touched = come[other] + gone[other] > 0 if kind.pairs else (before[other] > 0) != (after[other] > 0)
+        pools.append(kept[side].change(sides[side], codes[side], keys, before[side], (gone[side] > 0) | touched))
+    differs = (before[0] != after[0]) | (before[1] != after[1])
+    some, none = (np.flatnonzero(differs & ((after[0] + after[1] > 0) == stays)) for stays in (True, False))
+    counts.put(keys.of_counts(some), {each.side: pa.array(numbers[some]) for each, numbers in zip(kept, after, strict=True)})
+    counts.remove(keys.of_counts(none))
+    has_left, has_right = ((np.append(before[side] > 0, False), np.append(after[side] > 0, False)) for side in (0, 1))
+    return JoinChange(kind, pools[0], pools[1], has_left, has_right)
+
+
+def _numbered(sides: Sequence[Arrived]) -> tuple[list[Ints], Keys]:
+    """Return the number of the key of each row, -1 where it has none, and the keys."""
+    encoded: Any = pa.concat_arrays([side.keys.column(KEY) for side in sides]).dictionary_encode()
+    codes = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy()
+    rows = np.flatnonzero(codes >= 0)[::-1]
+    first = np.zeros(len(encoded.dictionary), np.int64)
+    first[codes[rows]] = rows
+    groups = pa.concat_arrays([side.keys.column(GROUP) for side in sides]).take(pa.array(first))
+    return np.split(codes, [len(sides[0].signs)]), Keys(encoded.dictionary, groups)

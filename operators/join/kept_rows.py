@@ -1,0 +1,234 @@
+"""The rows of a side over all windows so far, by key: a window adds its own, and takes back those that no longer hold."""
+
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dagflow import KeyedTable
+from operators.aggregate.accumulators import group_codes
+from operators.aggregate.errors import NeverInserted
+from operators.join.errors import JoinColumnChanged
+from operators.transform.content import contents_of_column
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+Marks = np.ndarray[Any, np.dtype[np.bool_]]
+
+KEY, GROUP, NUMBER = "key", "$group", "number"
+_PREFIX = "#"
+"""The prefix of the columns of rows in a state, which has columns of its own."""
+
+
+@attrs.frozen(eq=False)
+class Keys:
+    """The keys that a window touches: their values as bytes, and their groups."""
+
+    names: pa.Array
+    groups: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def of_rows(self, codes: Ints, numbers: Ints) -> pa.RecordBatch:
+        """Return the keys of rows in a state: that of the row, and its number among those with this key."""
+        at = pa.array(codes)
+        return pa.record_batch({KEY: self.names.take(at), NUMBER: pa.array(numbers), GROUP: self.groups.take(at)})
+
+    def of_counts(self, codes: Ints) -> pa.RecordBatch:
+        """Return the keys of the numbers of rows."""
+        at = pa.array(codes)
+        return pa.record_batch({KEY: self.names.take(at), GROUP: self.groups.take(at)})
+
+
+@attrs.frozen(eq=False)
+class Arrived:
+    """The rows of a side that a window brings.
+
+    Attributes:
+        rows: the rows.
+        keys: their keys as bytes, with their groups; null: the row matches nothing.
+        signs: 1 for a row that is added, -1 for one that is taken back.
+        places: the places of the rows among those that have come.
+    """
+
+    rows: pa.RecordBatch
+    keys: pa.RecordBatch
+    signs: Ints
+    places: Ints
+
+    def netted(self) -> Arrived:
+        """Return what is left where rows are taken back that have come in the same window."""
+        if (self.signs > 0).all():
+            return self
+        codes = equal_rows(self.rows)
+        net = np.bincount(codes, self.signs).astype(np.int64)
+        places = np.flatnonzero(self.signs * net[codes] > 0)
+        places = places[ranks(codes[places]) < np.abs(net[codes[places]])]
+        at = pa.array(places)
+        return Arrived(self.rows.take(at), self.keys.take(at), self.signs[places], self.places[places])
+
+
+@attrs.frozen(eq=False)
+class Pool:
+    """The rows of a side with keys that a window touches.
+
+    Attributes:
+        rows: the kept ones, then those that have arrived.
+        codes: the number of the key of each; -1 where it matches nothing.
+        before, after: whether it was there before the window, and is there after it.
+        places: the places of the rows among those that have come; -1 for kept ones.
+    """
+
+    rows: pa.RecordBatch
+    codes: Ints
+    before: Marks
+    after: Marks
+    places: Ints
+
+
+@attrs.frozen(eq=False)
+class KeptRows:
+    """The rows of a side in a state, each by its key and a number: those with one key have the numbers from 0."""
+
+    side: str
+    table: KeyedTable
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """The columns of the rows; None where none is kept."""
+        kept = self.table.columns
+        return None if kept is None else pa.schema([(field.name.removeprefix(_PREFIX), field.type) for field in kept])
+
+    def merged(self, schema: pa.Schema) -> pa.Schema:
+        """Return the columns of kept rows, and of a schema. Raises JoinColumnChanged where one has another type."""
+        types = {field.name: field.type for field in self.schema or ()}
+        for field in schema:
+            known = types.get(field.name, pa.null())
+            if not pa.types.is_null(known) and not pa.types.is_null(field.type) and known != field.type:
+                raise JoinColumnChanged(side=self.side, column=field.name, before=str(known), now=str(field.type))
+            types[field.name] = field.type if pa.types.is_null(known) else known
+        return pa.schema(list(types.items()))
+
+    def change(self, arrived: Arrived, codes: Ints, keys: Keys, counts: Ints, loaded: Marks) -> Pool:
+        """Add rows, and remove those that are taken back. Return the rows of keys.
+
+        `codes`: the number of the key of each row. `counts`: of each key the number of rows so far; `loaded`: whether its kept
+        rows matter. Raises NeverInserted where a row is taken back that is not kept.
+        """
+        schema = arrived.rows.schema
+        wanted = np.flatnonzero(loaded & (counts > 0))
+        each = counts[wanted]
+        old_codes, numbers = np.repeat(wanted, each), _counted_up(each)
+        old = self._lookup(keys.of_rows(old_codes, numbers), schema)
+        is_new = arrived.signs > 0
+        gone = _taken_back(old, arrived.rows.filter(pa.array((codes >= 0) & ~is_new)))
+        added = is_new & (codes >= 0)
+        fewer, more = (np.bincount(some, minlength=len(keys)) for some in (old_codes[gone], codes[added]))
+        after = counts - fewer + more
+        holes, holes_of = numbers[gone], old_codes[gone]
+        nth, of = ranks(codes[added]), codes[added]
+        hole = np.append(holes, 0)[np.minimum((np.cumsum(fewer) - fewer)[of] + nth, len(holes))]
+        places = np.where(nth < fewer[of], hole, (counts - fewer)[of] + nth)
+        is_open = (ranks(holes_of) >= more[holes_of]) & (holes < after[holes_of])
+        moved = ~gone & (numbers >= after[old_codes])
+        rows = pa.concat_batches([old.filter(pa.array(moved)), arrived.rows.filter(pa.array(added))])
+        own = keys.of_rows(np.concatenate([old_codes[moved], of]), np.concatenate([holes[is_open], places]))
+        if rows.num_rows:
+            self.table.put(own, {f"{_PREFIX}{name}": rows.column(name) for name in schema.names})
+        lost = np.maximum(counts - after, 0)
+        if lost.any():
+            at = np.repeat(np.arange(len(keys)), lost)
+            self.table.remove(keys.of_rows(at, after[at] + _counted_up(lost)))
+        stays = is_new | (codes < 0)
+        old_marks = np.ones(len(old_codes), bool)
+        return Pool(
+            pa.concat_batches([old, arrived.rows.filter(pa.array(stays))]),
+            np.concatenate([old_codes, codes[stays]]),
+            np.concatenate([old_marks, ~is_new[stays]]),
+            np.concatenate([~gone, is_new[stays]]),
+            np.concatenate([np.full(len(old_codes), -1), arrived.places[stays]]),
+        )
+
+    def _lookup(self, keys: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+        """Return kept rows, with the columns of a schema."""
+        if not keys.num_rows:
+            return pa.RecordBatch.from_pylist([], schema)
+        found = self.table.lookup(keys)
+        there = set(found.schema.names)
+        columns = [
+            found.column(name).cast(field.type)
+            if (name := f"{_PREFIX}{field.name}") in there
+            else pa.nulls(len(found), field.type)
+            for field in schema
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _taken_back(old: pa.RecordBatch, rows: pa.RecordBatch) -> Marks:
+    """Return which of the kept rows are taken back by rows that equal them. Raises NeverInserted."""
+    if not rows.num_rows:
+        return np.zeros(old.num_rows, bool)
+    codes = equal_rows(pa.concat_batches([old, rows]))
+    own, others = codes[: old.num_rows], codes[old.num_rows :]
+    wanted = np.bincount(others, minlength=int(codes.max()) + 1)
+    gone: Marks = ranks(own) < wanted[own]
+    missing = wanted - np.bincount(own[gone], minlength=len(wanted))
+    if missing.any():
+        at = int(np.flatnonzero(others == int(missing.argmax()))[0])
+        (row,) = rows.slice(at, 1).to_pylist()
+        raise NeverInserted(group=", ".join(f"{name}={value!r}" for name, value in row.items()), rows=int(missing.max()))
+    return gone
+
+
+def equal_rows(rows: pa.RecordBatch) -> Ints:
+    """Return a number for each row, the same for equal rows: a null is one value, and so is NaN."""
+    columns = [
+        pa.array(list(contents_of_column(column)), pa.binary()) if pa.types.is_nested(column.type) else column
+        for column in rows.columns
+    ]
+    names = list(map(str, range(len(columns))))
+    return group_codes(pa.RecordBatch.from_arrays(columns, names=names), names)[0]
+
+
+def ranks(codes: Ints) -> Ints:
+    """Return the number of each row among those with its code.
+
+    >>> ranks(np.array([7, 3, 7, 7])).tolist()
+    [0, 0, 1, 2]
+    """
+    order = np.argsort(codes, kind="stable")
+    first = np.flatnonzero(np.append(True, codes[order][1:] != codes[order][:-1]))
+    found = np.empty(len(codes), np.int64)
+    found[order] = _counted_up(np.diff(np.append(first, len(codes))))
+    return found
+
+
+def _counted_up(counts: Ints) -> Ints:
+    """Return the numbers from 0 for each count.
+
+    >>> _counted_up(np.array([2, 0, 3])).tolist()
+    [0, 1, 0, 1, 2]
+    """
+    found: Ints = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    return found
+
+
+def plain(table: pa.Table) -> pa.RecordBatch:
+    """Return rows as a state keeps them: without dictionaries, views and types of extensions."""
+    columns = []
+    for column in table.columns:
+        array: Any = column.combine_chunks()
+        array = array.storage if isinstance(array, pa.ExtensionArray) else array
+        if pa.types.is_dictionary(array.type):
+            array = pc.cast(array, array.type.value_type)
+        if pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type):
+            array = array.cast(pa.string() if pa.types.is_string_view(array.type) else pa.binary())
+        columns.append(array)
+    return pa.RecordBatch.from_arrays(columns, names=table.column_names)
