@@ -142,3 +142,23 @@ class NeverInserted(RunError, ValueError):
             "  help: an operator before takes back rows that it has not emitted, or with other values: dagflow plan shows which\n"
             "        streams may change. Each row is taken back once, with exactly the values that it was emitted with"
         )
+
+
+@error(kw_only=True)
+class OtherColumns(RunError, TypeError):
+    """All columns of rows are compared, and rows have others."""
+
+    code: ClassVar[str] = "DF796"
+    example = {"operator": "Distinct", "before": ("shop", "price"), "now": ("shop",)}
+    is_fatal: ClassVar[bool] = True
+
+    operator: str
+    before: tuple[str, ...]
+    now: tuple[str, ...]
+
+    def message(self) -> str:
+        return (
+            f"{self.operator} compares all columns, and rows have others\n"
+            f"  now     {', '.join(self.now)}\n  before  {', '.join(self.before)}\n"
+            f"  help: name those to compare: {self.operator}({', '.join(map(repr, self.before))}), or give the reader one schema"
+        )
