@@ -207,10 +207,12 @@ class Deduplicate(FirstOfEach[T], Generic[T]):
         if self.scope == "window":
             super().pass_batch(batch)
         elif self.is_ranked:
-            rows = self._ranking.table(batch, -1 if self._context.retracts else 1, self.input)
-            self.ranked.add(rows, self._ranking, keeps_all=self.input.is_changing)
+            table = self._ranking.table(batch, -1 if self._context.retracts else 1, self.input)
+            self.ranked.add(table, self._ranking, keeps_all=self.input.is_changing)
         else:
-            self.first.append(batch.filter(self._where(batch, self._is_new)))
+            is_untyped = self.input.record_type is Any  # such rows cross the exchange as dicts, which are one value
+            rows = map(contents, self.input.records_of(batch)) if is_untyped else zip(*column_contents(batch), strict=True)
+            self.first.append(batch.filter(pa.array(map(self._is_new, rows), pa.bool_())))
 
     def _is_new(self, content: Content) -> bool:
         before = self.numbers.get(content)

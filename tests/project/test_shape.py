@@ -38,7 +38,7 @@ BUDGET = {
     "dagflow/telemetry": 801,
     "dagflow/testing": 1510,
     "operators": 34,
-    "operators/aggregate": 1_912,
+    "operators/aggregate": 1_914,
     "operators/compression": 663,
     "operators/contexts": 771,
     "operators/database": 109,

@@ -185,6 +185,14 @@ def test_several_launches(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", KEEP_STATE)
+def test_several_partitions(name: str) -> None:
+    """Each keeps the keys that its rows go to."""
+    files = [[(1, 2), (2, 3), (None, None)], [(1, 2), (None, 4), (2, 5), (3, 1)]]
+    given = Input(files=files, block_size=10, threshold=None, slots=3)
+    assert results(LAWS[name], given, launches=1) == expected(LAWS[name], files)
+
+
+@pytest.mark.parametrize("name", KEEP_STATE)
 @settings(max_examples=examples(25), deadline=None)
 @given(given=inputs, launches=st.integers(1, 3))
 def test_any_cut_of_several_launches(name: str, given: Input, launches: int) -> None:
