@@ -3,6 +3,7 @@ from operators.aggregate.aggregate import KeyValue as KeyValue
 from operators.aggregate.average import Average as Average
 from operators.aggregate.count import Count as Count
 from operators.aggregate.deduplicate import Deduplicate as Deduplicate
+from operators.aggregate.distinct import Distinct as Distinct
 from operators.aggregate.group_by import GroupBy as GroupBy
 from operators.aggregate.max import Max as Max
 from operators.aggregate.min import Min as Min

@@ -67,7 +67,7 @@ def populate_dag(dag: DAG, conf: Settings) -> None:
     check = dag.add_operator("check", Expect(IS_ORDER, max_share=conf.max_share, name="an order has an id, a time, an amount"))
     delta = dag.add_operator("delta", DeltaWriter(f"{output}/delta", on_schema_change="evolve"))
     iceberg_writer = dag.add_operator("iceberg", IcebergWriter("shop.orders", iceberg, on_schema_change="evolve"))
-    newest = dag.add_operator("newest", TopN(1, "updated", by="order_id", running=True))
+    newest = dag.add_operator("newest", TopN(1, "updated", by="order_id"))
     database = dag.add_operator("database", database_writer(conf.database or f"sqlite:///{output}/orders.db"))
     failed = dag.add_operator("failed", ParquetWriter(f"{output}/failed", on_schema_change="new_file"))
     rejects = dag.add_operator("rejects", JsonLinesWriter(f"{output}/rejects"))

@@ -83,9 +83,10 @@ def preferred_form(arriving: str, offered: frozenset[str]) -> str:
 def _must_convert(dag: CheckedDag, source: PortName, sink: PortName) -> None:
     types = {dag.types[source], dag.types[sink]}
     if Any not in types and all(schema_of(tp) is None for tp in types):
+        keeps_rows = dag.nodes[sink.operator].operator.scope == "all"
         raise NotSupported(
             f"records of {type_name(dag.types[source])} cannot become batches on the way from {source} to {sink}",
             dag.nodes[sink.operator].where,
             "put a Map between that makes records of an attrs class, whose fields become columns: def row(record) -> Row; "
-            "or give the operator a record handler",
+            + ('or, for results of each window alone, scope="window"' if keeps_rows else "or give the operator a record handler"),
         )

@@ -14,7 +14,7 @@ import attrs
 
 from dagflow.model.operator.map_state import Changes, TrackedDict
 from dagflow.model.operator.table_state import Found, KeyedTable, TableState
-from dagflow.model.types.keyed_rows import KeyedRows, RecordKey, merged, rows_of, schema_of
+from dagflow.model.types.keyed_rows import KeyedRows, RecordKey, joint_type, merged, rows_of, schema_of
 from dagflow.model.types.plain_data import encode, loads
 from dagflow.state.log import Policy, Retry, StateLog, once
 from dagflow.state.segment import MapId, SegmentRef, TableId
@@ -50,10 +50,12 @@ class TableInLog:
 
     def columns(self) -> list[list[str]] | None:
         """See `SavedTable.columns`."""
+        from dagflow.arrow_types import type_named
+
         found: dict[str, str] = {}
         for name, kind in (column for table in self.log.tables(self.id) for column in self.log.columns[table]):
-            if "null" in found.get(name, "null"):  # it had no values when rows of this type of keys were saved
-                found[name] = kind
+            # it may have become wider after rows of this type of keys were saved
+            found[name] = str(joint_type(type_named(found.get(name, kind)), type_named(kind)))
         return [list(each) for each in found.items()] or None
 
 
@@ -257,7 +259,8 @@ def first_foreign(rows: KeyedRows, kind: str, is_foreign: np.ndarray[Any, Any]) 
     import numpy as np
 
     one = KeyedRows(rows.batch.slice(int(np.flatnonzero(is_foreign)[0]), 1))
-    return repr(_keys_back(one, kind)[0])[:200]
+    keys = _keys_back(one, kind) if rows.columns == _MAP else one.batch.column("key").to_pylist()
+    return repr(keys[0])[:200]
 
 
 def table_of(log: StateLog, map_id: MapId, declared: TableState) -> KeyedTable:

@@ -92,7 +92,7 @@ def check_cuts(
     >>> def populate_dag(dag, conf):
     ...     found = dag.add_operator("files", FileSplitterInput(conf["input"]))
     ...     rows = dag.add_operator("rows", ScanReader(CsvFormat()))
-    ...     first = dag.add_operator("first", Deduplicate(by="id"))
+    ...     first = dag.add_operator("first", Deduplicate())
     ...     writer = dag.add_operator("writer", CsvWriter(conf["output"]))
     ...     dag.add_stream("blocks", found.blocks_metadata_output, rows.blocks_metadata_input)
     ...     dag.add_stream("all", rows.batches, first.input)

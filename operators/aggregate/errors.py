@@ -142,3 +142,40 @@ class NeverInserted(RunError, ValueError):
             "  help: an operator before takes back rows that it has not emitted, or with other values: dagflow plan shows which\n"
             "        streams may change. Each row is taken back once, with exactly the values that it was emitted with"
         )
+
+
+@error(kw_only=True)
+class OtherColumns(RunError, TypeError):
+    """All columns of rows are compared, and rows have others."""
+
+    code: ClassVar[str] = "DF796"
+    example = {"operator": "Distinct", "before": ("shop", "price"), "now": ("shop",)}
+    is_fatal: ClassVar[bool] = True
+
+    operator: str
+    before: tuple[str, ...]
+    now: tuple[str, ...]
+
+    def message(self) -> str:
+        return (
+            f"{self.operator} compares all columns, and rows have others\n"
+            f"  now     {', '.join(self.now)}\n  before  {', '.join(self.before)}\n"
+            f"  help: name those to compare: {self.operator}({', '.join(map(repr, self.before))}), or give the reader one schema"
+        )
+
+
+@error(kw_only=True)
+class RowsNotKept(RunError, ValueError):
+    """An operator has kept other rows than it needs now, since rows of its input may be taken back, or could be. `now`: `may`."""
+
+    code: ClassVar[str] = "DF787"
+    example = {"now": "may"}
+    is_fatal: ClassVar[bool] = True
+
+    now: str
+
+    def message(self) -> str:
+        return (
+            f"rows that come here {self.now} be taken back, which was otherwise in earlier launches: what is kept was kept for that\n"
+            "  help: put the operators before it back as they were, or start over with --fresh"
+        )

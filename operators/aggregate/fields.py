@@ -26,6 +26,11 @@ _NAN = float("nan")
 _BARE = frozenset({str, bytes, int, float, bool, type(None)})
 
 
+def is_of_window(operator: Any) -> bool:
+    """Return True if the results of an operator cover a window: the condition of handlers of records that nothing keeps."""
+    return bool(operator.scope == "window")
+
+
 def a_field(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
     """Validate a property that is a function of the record, the name of a column, or None."""
     if value is not None and not callable(value) and not (isinstance(value, str) and value):

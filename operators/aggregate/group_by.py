@@ -18,7 +18,7 @@ from dagflow.errors import ColumnNotThere
 from operators.aggregate.accumulators import MAX_ROWS, ROWS, Accumulator, accumulated, is_alike_type, merged, retyped
 from operators.aggregate.agg import Aggregation
 from operators.aggregate.aggregate import MAX_PARTIAL_GROUPS, ROWS_OF_A_BATCH
-from operators.aggregate.errors import ColumnTypeChanged
+from operators.aggregate.errors import ColumnTypeChanged, OtherColumns
 from operators.aggregate.fields import ResultScope, no_key
 from operators.aggregate.kept_groups import add_groups
 from operators.problems import all_problems
@@ -47,9 +47,10 @@ class _Groups:
     rows: int = 0
     tables: list[pa.Table] = attrs.field(factory=list)
     key_types: dict[str, pa.DataType] = attrs.field(factory=dict)
+    keys: tuple[str, ...] = ()
 
     def __deepcopy__(self, memo: object) -> _Groups:
-        return _Groups(self.accumulators, self.waiting[:], self.sign, self.rows, self.tables[:], dict(self.key_types))
+        return attrs.evolve(self, waiting=self.waiting[:], tables=self.tables[:], key_types=dict(self.key_types))
 
 
 @attrs.define
@@ -80,10 +81,13 @@ class _Grouping(Operator):
     def add(self, batch: pa.RecordBatch) -> None:
         """Take rows in."""
         groups, sign = self.groups, -1 if self._context.retracts else 1
-        names = list(dict.fromkeys([*self.keys, *(each.column for each in self.aggregates.values() if each.column is not None)]))
+        self._take_keys(batch.schema)
+        names = list(
+            dict.fromkeys([*groups.keys, *(each.column for each in self.aggregates.values() if each.column is not None)])
+        )
         for name in names:
             if name not in batch.schema.names:
-                raise ColumnNotThere.of("`keys`" if name in self.keys else "an aggregate", name, batch.schema)
+                raise ColumnNotThere.of("`keys`" if name in groups.keys else "an aggregate", name, batch.schema)
         rows = batch.select(names)
         is_alike = bool(groups.waiting) and groups.waiting[0].schema == rows.schema and groups.sign == sign
         if not is_alike or groups.rows + rows.num_rows > MAX_ROWS:
@@ -95,6 +99,13 @@ class _Grouping(Operator):
             groups.rows += groups.waiting[-1].num_rows
             if groups.rows >= WAITING_ROWS:
                 self._gather()
+
+    def _take_keys(self, schema: pa.Schema) -> None:
+        """Take the names of the key: without keys and aggregates all columns. Raises OtherColumns where others came before."""
+        names = self.keys if self.keys or self.aggregates else tuple(name for name in schema.names if name != ROWS)
+        self.groups.keys = self.groups.keys or names
+        if {*names} != {*self.groups.keys}:
+            raise OtherColumns(operator=type(self).__name__, before=self.groups.keys, now=names)
 
     def _take_types(self, schema: pa.Schema) -> None:
         """Take the types of columns. Raises ValueColumnRefused, and ColumnTypeChanged where the groups so far have others."""
@@ -109,7 +120,7 @@ class _Grouping(Operator):
     def _check_keys(self, schema: pa.Schema) -> None:
         """Raise ColumnTypeChanged where a key has another kind of values than those so far."""
         kinds = self.groups.key_types
-        for name in self.keys:
+        for name in self.groups.keys:
             kind = schema.field(name).type
             if not is_alike_type(kinds.setdefault(name, kind), kind):
                 raise ColumnTypeChanged(column=name, before=str(kinds[name]), now=str(kind))
@@ -123,14 +134,14 @@ class _Grouping(Operator):
             return
         rows = pa.concat_batches(groups.waiting)
         groups.waiting, groups.rows = [], 0
-        groups.tables.append(accumulated(rows, self.keys, groups.accumulators, groups.sign))
+        groups.tables.append(accumulated(rows, self.groups.keys, groups.accumulators, groups.sign))
         self._merge(least=2 * MAX_PARTIAL_GROUPS)
 
     def _merge(self, least: int = 0) -> pa.Table | None:
         """Merge the tables of groups to one, if they have so many rows. Return it; None without groups."""
         groups = self.groups
         if len(groups.tables) > 1 and sum(table.num_rows for table in groups.tables) >= least:
-            groups.tables = [merged(groups.tables, self.keys, groups.accumulators)]
+            groups.tables = [merged(groups.tables, self.groups.keys, groups.accumulators)]
         return groups.tables[0] if groups.tables else None
 
 
@@ -221,8 +232,12 @@ class GroupBy(_Grouping):
             if twice:
                 problems.append(f"the column {twice[0]!r} would be there twice: give the aggregate, or the key, another name")
             problems += [f"{name!r} has a '#', which marks what is kept of groups: rename it" for name in names if "#" in name]
-            if not names:
-                problems.append("it has neither keys nor aggregates: GroupBy('shop', sold=agg.count())")
+            if not names and (lack := self.lacks()):
+                problems.append(lack)
+
+    def lacks(self) -> str:
+        """Return the problem of having neither keys nor aggregates."""
+        return "it has neither keys nor aggregates: GroupBy('shop', sold=agg.count())"
 
     def partition_key(self, port: str) -> Any:
         """Return the key: all rows of a group reach one partition."""
@@ -239,6 +254,7 @@ class GroupBy(_Grouping):
         """Take groups in."""
         groups = self.groups
         fresh = [Accumulator.of_parts(name, each.function, each.column, batch.schema) for name, each in self.aggregates.items()]
+        self._take_keys(batch.schema)
         self._check_keys(batch.schema)
         groups.tables, groups.accumulators = retyped(groups.tables, groups.accumulators, fresh)
         groups.tables += retyped([pa.Table.from_batches([batch])], fresh, groups.accumulators)[0]
@@ -250,7 +266,8 @@ class GroupBy(_Grouping):
         if (table := self._merge()) is None:
             return
         if self.scope == "all":
-            change = add_groups(self.kept, table, self.keys, self.aggregates, self.groups.accumulators)
+            keys = self.keys or sorted(self.groups.keys)  # in whatever order they come, all columns are the same key
+            change = add_groups(self.kept, table, keys, self.aggregates, self.groups.accumulators)
             old, new = change.rows(self._results)
             self._emit(old, self.output.retract_batch)
         else:
@@ -260,11 +277,11 @@ class GroupBy(_Grouping):
 
     def _results(self, table: pa.Table, accumulators: Iterable[Accumulator]) -> pa.Table:
         """Return the rows of groups."""
-        columns = {name: table.column(name) for name in self.keys}
+        columns = {name: table.column(name) for name in self.groups.keys}
         return pa.table({**columns, **{each.name: each.results(table) for each in accumulators}})
 
     def _emit(self, rows: pa.Table, emit: Callable[[pa.RecordBatch], None]) -> None:
-        if self.keys:
-            rows = rows.sort_by([(name, "ascending") for name in self.keys])
+        if self.groups.keys:
+            rows = rows.sort_by([(name, "ascending") for name in self.groups.keys])
         for batch in rows.to_batches(max_chunksize=ROWS_OF_A_BATCH):
             emit(batch)

@@ -17,7 +17,7 @@ import pyarrow.types as t
 from dagflow import KeyedTable
 from operators.aggregate.accumulators import ROWS, Accumulator, Ints, merged, retyped
 from operators.aggregate.agg import Aggregation
-from operators.aggregate.errors import NeverInserted
+from operators.aggregate.errors import NeverInserted, RowsNotKept
 
 ONE_GROUP = pa.array([b""])
 """The key of all rows, where they are one group."""
@@ -66,6 +66,8 @@ def add_groups(
         is_there = found.column(ROWS).is_valid().to_numpy(zero_copy_only=False)
         places = np.flatnonzero(is_there)
         known = [Accumulator.of_parts(name, each.function, each.column, found.schema) for name, each in aggregates.items()]
+        if {each.name for each in known if each.keeps_all} != {each.name for each in accumulators if each.keeps_all}:
+            raise RowsNotKept(now="may" if any(each.keeps_all for each in accumulators) else "may not")
         columns = {name: table.column(name) for name in keys} | {
             name: found.column(name) if t.is_list(found.column(name).type) else pc.fill_null(found.column(name), 0)
             for name in found.schema.names

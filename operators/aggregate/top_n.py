@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Generic, cast, get_args
 
 import attrs
@@ -15,10 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, MapState, Operator, OutputPort, WindowState
-from dagflow.arrow_types import type_named, type_text
+from dagflow import InputPort, Operator, OperatorContext, OutputPort, TableState, WindowState
 from dagflow.config import integer_from, one_of
-from operators.aggregate.aggregate import MAX_PARTIAL_GROUPS, ROWS_OF_A_BATCH, OutputMode, output_mode_problems
+from operators.aggregate.aggregate import MAX_PARTIAL_GROUPS
 from operators.aggregate.fields import (
     ResultScope,
     a_field,
@@ -27,14 +25,15 @@ from operators.aggregate.fields import (
     check_objects,
     check_values,
     getter,
+    is_of_window,
     names_of,
     needed_of,
     no_key,
     one_nan,
 )
-from operators.aggregate.groups.totals import as_plain, entry_of, from_plain, key_of
+from operators.aggregate.groups.running import record_key
+from operators.aggregate.ranked_rows import PartialRanking, RankedRows, Ranking
 from operators.conditions import no_function
-from operators.problems import all_problems
 from operators.transform.content import column_contents, contents
 
 T = TypeVar("T", default=Any)
@@ -66,11 +65,7 @@ class PartialTopN(Operator, Generic[T]):
     waiting = WindowState((0, 0))
     top_size = WindowState((0, 0))
 
-    def takes_records(self) -> bool:
-        """Return False to be given batches only."""
-        return True
-
-    @input.stream(when=lambda operator: operator.takes_records())
+    @input.stream
     def add_all(self, records: Iterator[T]) -> None:
         """Take records in."""
         n, smallest, groups = self.n, self.smallest, self.groups
@@ -152,24 +147,21 @@ class PartialTopN(Operator, Generic[T]):
 
 @attrs.define
 class TopN(PartialTopN[T], Generic[T]):
-    """Emit the `n` records with the largest values of each window: of each key, or of all.
+    """The `n` records with the largest values, of each key or of all.
 
-    The largest comes first; records of one key come together. Records with equal values are in the order of their contents, so
-    that partitions make no difference. Records without a value (None or NaN) are left out.
+    The largest comes first; records of one key come together. Records without a value (None or NaN) are left out. Of records with
+    equal values, those are first whose columns are smaller, compared by name: so it does not matter in which order they came.
 
     Args:
         n: the number of records.
         of: the value: a function of the record, or the name of a column (`value` of a bare builtin).
-        by: the key of a record: a function of the record, or names of columns, with which batches stay batches. None: all
-            records are one group.
+        by: the key of a record: a function of the record, or names of columns. None: all records are one group.
         smallest: whether to emit the smallest values instead.
-        scope: see `Aggregate`.
-        running: whether the result is that of all windows so far, for the groups that the window has records of. Records are kept
-            over windows and launches (a `MapState`); a launch that resumes with other properties is refused. `of` and `by`
-            must be names, and records of a class that has columns.
-        output_mode: the results of a window if `running`: `update` emits the records of the groups that the window has records
-            of, `complete` those of all groups so far, for a sink that replaces its rows.
+        scope: the input that is compared. `all`: all input so far. What is on top is kept over windows and launches: a record
+            that leaves the top is taken back. Records need columns. `window`: a window, however the input is cut; of any records.
         combiner: whether the top records are selected before the exchange too, so that few cross it.
+
+    Where records may be taken back, all of them are kept, else those on top.
 
     >>> from dagflow.testing import run_operator
     >>> run_operator(TopN(2), {"input": [3, 9, 4, 9]})["output"]
@@ -182,30 +174,50 @@ class TopN(PartialTopN[T], Generic[T]):
 
     combiner: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
     scope: ResultScope = attrs.field(default="all", kw_only=True, validator=one_of(get_args(ResultScope)))  # type: ignore[misc]
-    running: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
-    output_mode: OutputMode = attrs.field(default="update", kw_only=True, validator=one_of(get_args(OutputMode)))
 
-    totals = MapState[str | int, list[Any]](partition_by=key_of)
-    """The rows on top of each group. If `complete`, the text of their types comes first: a window may have no rows of its own."""
+    input = InputPort[T]()
+    ranked = WindowState[RankedRows](factory=RankedRows)
+    kept = TableState(record_key=record_key)
 
-    def check(self) -> None:
-        """Raise ValueError where properties contradict each other."""
-        with all_problems(super().check) as problems:
-            problems.extend(output_mode_problems(self.output_mode, running=self.running))
-            if self.running and (callable(self.of) or callable(self.by)):
-                problems.append("running=True keeps rows: name columns in of and by, which a Map before it can make")
+    @property
+    def takes_changes(self) -> bool:  # type: ignore[override]
+        """True unless a window has a part of the input."""
+        return self.scope == "all"
+
+    @property
+    def emits_changes(self) -> bool | None:  # type: ignore[override]
+        """True where more input changes results."""
+        return self.scope == "all"
 
     def keeps_state(self, name: str) -> bool:
-        """Return False for the totals unless `running`, so that windows may overlap."""
-        return self.running or name != "totals"
+        """Return whether records are kept over windows."""
+        return self.scope == "all"
 
     def state_properties(self) -> tuple[str, ...]:
         """Return the properties that decide which records are on top."""
-        return ("running", "n", "of", "by", "smallest", "output_mode") if self.running else ("running",)
+        return ("scope", "n", "of", "by", "smallest") if self.scope == "all" else ("scope",)
 
-    def takes_records(self) -> bool:
-        """Return False for running totals, which are rows."""
-        return not self.running
+    def setup(self, context: OperatorContext) -> None:
+        """Keep the context, which tells whether rows are taken back."""
+        self._context = context
+
+    @input.stream(when=is_of_window)
+    def add_all(self, records: Iterator[T]) -> None:
+        """Take the records of a window in."""
+        super().add_all(records)
+
+    @input.batch(when=lambda operator: operator.scope == "all" or no_function("by", "of")(operator))
+    def add_batch(self, batch: pa.RecordBatch) -> None:
+        """Take a batch in."""
+        if self.scope == "window":
+            super().add_batch(batch)
+            return
+        rows = self._ranking.table(batch, -1 if self._context.retracts else 1, self.input)
+        self.ranked.add(rows, self._ranking, keeps_all=self.input.is_changing)
+
+    @property
+    def _ranking(self) -> Ranking:
+        return Ranking(self.n, self.by, self.of, descending=not self.smallest, needs_value=True)
 
     def _bound(self) -> None:
         """Keep all records: this is the last step."""
@@ -219,81 +231,16 @@ class TopN(PartialTopN[T], Generic[T]):
         return needed_of(port, of=self.of)
 
     def end_window(self) -> None:
-        """Emit the top records, those of each key together: in the order of the first records of keys, unless `complete`."""
-        if self.running and self.batches:
-            self._add_totals()
-        if self.output_mode == "complete":
-            self._send_totals()
-        else:
+        """Emit the records on top, those of each key together: of all keys of a window, or what has changed."""
+        if self.scope == "window":
             super().end_window()
-
-    def _add_totals(self) -> None:
-        """Add the top records of earlier windows to the window's groups; keep those that are on top now."""
-        top = self._top()
-        before = [row for entry in self._by_entry(top) for row in _rows_of(self.totals.get(entry, ()))]
-        if before:
-            self.batches = _beside(top, list(map(from_plain, before)))
-            top = self._top()
-        self.batches = [top]
-        types = [type_text(pa.struct(list(top.schema)))] if self.output_mode == "complete" else []
-        self.totals.update({entry: types + rows for entry, rows in self._by_entry(top).items()})
-
-    def _send_totals(self) -> None:
-        """Emit the rows of all groups, with the types that are wide enough for all."""
-        kept = self.totals.values()
-        texts = dict.fromkeys(each[0] for each in kept if type(each[0]) is str)
-        schemas = [pa.schema(list(cast("pa.StructType", type_named(text)))) for text in texts]
-        schema = pa.unify_schemas(schemas, promote_options="permissive") if schemas else None
-        rows = (from_plain(row) for each in kept for row in _rows_of(each))
-        while some := list(islice(rows, ROWS_OF_A_BATCH)):
-            self.output.emit_batch(pa.RecordBatch.from_pylist(some, schema=schema))
-
-    def _by_entry(self, batch: pa.RecordBatch) -> dict[str | int, list[Any]]:
-        """Return rows as plain data, by the names under which their groups are kept."""
-        names, rows = names_of(self.by), dict[str | int, list[Any]]()
-        for row in batch.to_pylist():
-            key = tuple(row[name] for name in names)
-            rows.setdefault(entry_of(key if len(key) > 1 else key[0] if key else None), []).append(as_plain(row))
-        return rows
+        else:
+            self.ranked.emit_change(self.kept, self._ranking, self.output, keeps_all=self.input.is_changing)
 
     def partial_aggregation(self, port: str) -> tuple[Operator, str] | None:
-        """Return the same operator for the records of one partition."""
+        """Return the selection of the records of one partition."""
         if not self.combiner:
             return None
+        if self.scope == "all":
+            return PartialRanking[Any](self._ranking, on_error=self.on_error), port
         return PartialTopN[Any](self.n, self.of, by=self.by, smallest=self.smallest, on_error=self.on_error), port
-
-
-def _beside(top: pa.RecordBatch, kept: list[dict[str, Any]]) -> list[pa.RecordBatch]:
-    """Return a window's rows and those that were kept before it, with columns and types that take both as they are."""
-    schema = top.schema
-    others = dict.fromkeys(name for row in kept for name in row if name not in schema.names and row[name] is not None)
-    for name in [*schema.names, *others]:
-        values = [row.get(name) for row in kept]
-        if name in others:
-            schema = schema.append(pa.field(name, pa.array(values).type))
-        elif not _takes(schema.field(name).type, values):
-            both = pa.unify_schemas(
-                [pa.schema([schema.field(name)]), pa.schema({name: pa.array(values).type})], promote_options="permissive"
-            )
-            schema = schema.set(schema.get_field_index(name), both.field(0))
-    rows = pa.RecordBatch.from_pylist(kept, schema=schema)
-    if schema.equals(top.schema):
-        return [top, rows]
-    table = pa.concat_tables(map(pa.Table.from_batches, ([top], [rows])), promote_options="permissive")
-    return cast("list[pa.RecordBatch]", table.combine_chunks().to_batches())
-
-
-def _takes(kind: pa.DataType, values: list[Any]) -> bool:
-    """Return whether a type takes values as they are. Arrow makes 2 of 2.5 for a column of integers."""
-    if not pa.types.is_primitive(kind):
-        return True
-    try:
-        stored = pa.array(values, kind).to_pylist()
-    except (pa.ArrowInvalid, OverflowError):
-        return False
-    return all(own == value or value != value for own, value in zip(stored, values, strict=True))
-
-
-def _rows_of(total: Iterable[Any]) -> Iterator[Any]:
-    """Yield what is kept of a group, without the text of the types."""
-    return (row for row in total if type(row) is not str)

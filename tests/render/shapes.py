@@ -218,7 +218,7 @@ def nested() -> DAG:
     """An exchange in a module that is next to a module."""
     dag = DAG("nested")
     words_of = dag.add_module("words", Words(["logs"]))
-    top = dag.add_operator("top", TopN[KeyValue[str, int]](10, "value"))
+    top = dag.add_operator("top", TopN[KeyValue[str, int]](10, "value", scope="window"))
     dag.add_stream("counts", words_of.output, top.input)
     dag.add_stream("top", top.output, dag.add_operator("show", Console()).input)
     return dag

@@ -17,6 +17,7 @@ from dagflow.model.types.keyed_rows import (
     KeyedRows,
     RecordKey,
     codes_of,
+    joint_type,
     keys_of_columns,
     kind_of,
     merged,
@@ -101,8 +102,8 @@ class KeyedTable:
     def put(self, keys: pa.Array | pa.RecordBatch, columns: Mapping[str, pa.Array]) -> None:
         """Put rows in the place of those that the keys have. Raises TypeError for other columns than those that are declared.
 
-        Where none are declared, earlier rows have null in columns that are new. Raises TypeError where the type of one differs
-        from before: only a column without values, of type null, may take another.
+        Where none are declared, earlier rows have null in columns that are new, and a column may become wider. Raises TypeError
+        where it has a type that cannot hold its values as they are.
         """
         import numpy as np
         import pyarrow as pa
@@ -178,11 +179,10 @@ class KeyedTable:
                 raise TypeError(f"a row has the columns {', '.join(known)}, not {', '.join(given)}")
             return known
         for name, kind in given.items():
-            before = known.setdefault(name, kind)
-            if before != kind and "null" in str(before):
-                known[name] = kind
-            elif before != kind and "null" not in str(kind):
-                raise TypeError(f"the column {name!r} is {kind}, and was {before}")
+            joint = joint_type(known.get(name, kind), kind)
+            if joint is None:
+                raise TypeError(f"the column {name!r} is {kind}, and was {known[name]}")
+            known[name] = joint
         return known
 
     def _keys(

@@ -134,6 +134,7 @@ def no_arrow_form(
         emitter="" if source is None else source.operator,
         where="" if emitter is None else _code_of(emitter),
         row="; ".join(named[:5]),
+        keeps_rows=receiver.operator.scope == "all",
     )
 
 

@@ -52,6 +52,7 @@ class RecordsWithoutColumns(RunError, TypeError):
     """An operator takes batches, and records arrive of a type whose columns nothing says: a dict, a set, a class without fields.
 
     `emitter`: the operator that emitted it; `where`: its function or handler, with file and line; `row`: a class that would do.
+    `keeps_rows`: it does so because it covers all input.
     """
 
     code: ClassVar[str] = "DF781"
@@ -72,6 +73,7 @@ class RecordsWithoutColumns(RunError, TypeError):
     emitter: str = ""
     where: str = ""
     row: str = ""
+    keeps_rows: bool = False
 
     def message(self) -> str:
         lines = [
@@ -82,6 +84,7 @@ class RecordsWithoutColumns(RunError, TypeError):
         lines.append(
             f"  help: emit objects of an attrs class instead, whose annotations say the columns: @attrs.frozen class Row: "
             f"{self.row or 'name: str'} (one line a field), and annotate what emits them: -> Row"
+            + ('; or, for results of each window alone, scope="window"' if self.keeps_rows else "")
         )
         return "\n".join(lines)
 

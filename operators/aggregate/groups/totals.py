@@ -79,6 +79,15 @@ def entry_of(key: Any) -> str | int:
     return data if is_itself else _OTHER + json.dumps(data)
 
 
+def json_of(key: Any) -> bytes:
+    """Return a key as JSON, the same for equal keys only. Raises TypeError for a key that cannot be written down.
+
+    >>> json_of("a"), json_of(1.0), json_of((None, True))
+    (b'"a"', b'1', b'{"tuple": [null, 1]}')
+    """
+    return json.dumps(_same_for_equal(key)).encode()
+
+
 def key_of(entry: str | int) -> Any:
     r"""Return a key that goes to the same partition as the group kept under a name.
 

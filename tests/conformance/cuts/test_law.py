@@ -26,6 +26,7 @@ from operators import (
     Average,
     Count,
     Deduplicate,
+    Distinct,
     FileSplitterInput,
     GroupBy,
     HashJoin,
@@ -73,10 +74,27 @@ LAWS = {
         row,
         "SELECT k, count(*), sum(v)::BIGINT, avg(v), min(v), max(v) FROM rows GROUP BY k",
     ),
+    "Distinct": Law(lambda: Distinct("k"), row, "SELECT DISTINCT k FROM rows"),
+    "Distinct of all": Law(lambda: Distinct(), row, "SELECT DISTINCT k, v FROM rows"),
+    "Deduplicate by": Law(
+        lambda: Deduplicate(by="k"),
+        row,
+        "SELECT k, v FROM rows QUALIFY row_number() OVER (PARTITION BY k ORDER BY v NULLS LAST) = 1",
+    ),
+    "newest": Law(
+        lambda: Deduplicate(by="k", keep="last", order_by="v"),
+        row,
+        "SELECT k, v FROM rows QUALIFY row_number() OVER (PARTITION BY k ORDER BY v DESC NULLS LAST) = 1",
+    ),
     "TopN": Law(
         lambda: TopN(2, "v", by="k"),
         row,
         "SELECT k, v FROM rows WHERE v IS NOT NULL QUALIFY row_number() OVER (PARTITION BY k ORDER BY v DESC) <= 2",
+    ),
+    "TopN of all": Law(
+        lambda: TopN(3, "v", smallest=True),
+        row,
+        "SELECT k, v FROM rows WHERE v IS NOT NULL QUALIFY row_number() OVER (ORDER BY v, k NULLS LAST) <= 3",
     ),
     "inner join": Law(lambda: HashJoin("k"), row, "SELECT rows.k, rows.v, names.name FROM rows JOIN names USING (k)"),
     "left join": Law(
@@ -158,7 +176,8 @@ def test_any_cut_of_one_launch(name: str, given: Input) -> None:
     assert results(LAWS[name], given, launches=len(given.files)) == expected(LAWS[name], given.files)
 
 
-KEEP_STATE = ["GroupBy", *(name for name in LAWS if name.endswith("join"))]
+KEPT = ("GroupBy", "Distinct", "Distinct of all", "Deduplicate", "Deduplicate by", "newest", "TopN", "TopN of all")
+KEEP_STATE = [*KEPT, *(name for name in LAWS if name.endswith("join"))]
 
 
 @pytest.mark.xfail(strict=True, raises=ScopeNotWritten, reason="keyed operators keep no state over launches in scope all")
@@ -166,6 +185,14 @@ KEEP_STATE = ["GroupBy", *(name for name in LAWS if name.endswith("join"))]
 def test_several_launches(name: str) -> None:
     given = Input(files=[[(1, 2), (2, 3)], [(1, 2), (None, 4)]], block_size=10, threshold=None, slots=1)
     assert results(LAWS[name], given, launches=1) == expected(LAWS[name], given.files)
+
+
+@pytest.mark.parametrize("name", KEEP_STATE)
+def test_several_partitions(name: str) -> None:
+    """Each keeps the keys that its rows go to."""
+    files = [[(1, 2), (2, 3), (None, None)], [(1, 2), (None, 4), (2, 5), (3, 1)]]
+    given = Input(files=files, block_size=10, threshold=None, slots=3)
+    assert results(LAWS[name], given, launches=1) == expected(LAWS[name], files)
 
 
 @pytest.mark.parametrize("name", KEEP_STATE)

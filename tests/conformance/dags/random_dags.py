@@ -61,7 +61,7 @@ ADDING = ("add", "add batches")
 PASSING = (*ADDING, "Split", "Sample", "begins", "holds")
 SUMMING = ("sums", "combined", "combined batches", "running")
 AGGREGATES = ("Count", "Sum", "Min", "Max", "Average", "TopN", "Deduplicate")
-RUNNING = ("Count running", "Sum running", "Min running", "Max running", "Average running", "TopN running")
+RUNNING = ("Count running", "Sum running", "Min running", "Max running", "Average running", "Deduplicate running")
 JOINS = ("HashJoin inner", "HashJoin left")
 MERGING = ("both", "Union")
 WINDOWING = ("Tumbling count", "Tumbling sum", "Tumbling min", "Tumbling max")
@@ -82,7 +82,7 @@ def shapes(draw: st.DrawFn, *kinds: str, most: int = 7) -> list[Node]:
         kind = kinds[number - 1] if number <= len(kinds) else draw(drawn)
         several = kind in JOINS or kind in MERGING
         inputs = tuple(draw(st.integers(-1 if several else 0, number - 1)) for _ in range(1 + several))
-        ways = WAYS if kind in PASSING or kind in MERGING else WAYS[3:4] if kind == "TopN running" else WAYS[2:]
+        ways = WAYS if kind in PASSING or kind in MERGING else WAYS[2:]
         how = draw(st.sampled_from(WAYS[3:] if kind == "running" else ways))
         modules = 0 if several else draw(st.sampled_from([0, 0, 1, 2]))
         partitions, combiner, choice = draw(st.integers(1, 4)), draw(st.booleans()), draw(st.integers(0, 7))
@@ -157,14 +157,14 @@ def _emitted(node: Node, given: list[Records], before: dict[int, Any]) -> Record
     if kind == "HashJoin":
         return _joined(*given, keep_all=how == "left")
     if kind == "Deduplicate":
-        return Counter(given[0].keys())
+        found = Counter(pair for pair in given[0] if pair not in before)
+        before.update(found if how else {})
+        return found
     groups: dict[int, list[int]] = {}
     for key, n in given[0].elements():
         groups.setdefault(key, []).append(n)
     if kind == "TopN":
-        tops = {key: sorted([*group, *(before.get(key, ()) if how else ())])[-TOP:] for key, group in groups.items()}
-        before.update(tops)
-        return Counter((key, n) for key, top in tops.items() for n in top)
+        return Counter((key, n) for key, group in groups.items() for n in sorted(group)[-TOP:])
     if how == "running" or kind == "running":  # else it ends with the window
         before.update({key: [*before.get(key, ()), *group] for key, group in groups.items()})
         groups = {key: before[key] for key in groups}

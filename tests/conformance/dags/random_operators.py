@@ -367,9 +367,9 @@ def _operator(node: Node) -> Operator:
         # options of several types
         return Tumbling[Pair, int, int](SIZE * MICROSECONDS, time=of, by=by, aggregate=how, scope="window", **more, **bounds)  # type: ignore[arg-type]
     if kind == "Deduplicate":
-        return Deduplicate[Pair](combiner=node.combiner, scope="window")
+        return Deduplicate[Pair](combiner=node.combiner, scope="all" if how else "window")
     if kind == "TopN":
-        return TopN[Pair](TOP, of, by=by, combiner=node.combiner, running=bool(how), scope="all" if how else "window")
+        return TopN[Pair](TOP, of, by=by, combiner=node.combiner, scope="window")
     if kind == "Count":
         return Count[Pair, int](by=by, combiner=node.combiner, running=bool(how), scope="all" if how else "window")
     return _VALUES[kind](of, by=by, combiner=node.combiner, running=bool(how), scope="all" if how else "window")

@@ -80,7 +80,7 @@ def test_in_process(kind: str) -> None:
     holds("local", kind, examples=2, most=10, most_windows=4)
 
 
-SOME_KINDS = [("HashJoin left", "Tumbling sum"), ("Split", "TopN running"), ("Sample", "Min", "Union")]
+SOME_KINDS = [("HashJoin left", "Tumbling sum"), ("Split", "Deduplicate running"), ("Sample", "Min", "Union")]
 
 
 @pytest.mark.full

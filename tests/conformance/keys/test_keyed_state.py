@@ -170,12 +170,12 @@ def test_levels_run_without_rows_where_spark_adapts_its_plans(
 
 
 @pytest.mark.parametrize("combiner", [True, False])
-@pytest.mark.parametrize("operator", [Sum("n", by=("word",), running=True), TopN(1, "n", by=("word",), running=True)])
+@pytest.mark.parametrize("operator", [Sum("n", by=("word",), running=True), TopN(1, "n", by=("word",))])
 def test_keys_of_one_name_in_a_tuple(source: Path, tmp_path: Path, operator: Any, combiner: bool) -> None:
-    operator = attrs.evolve(operator, combiner=combiner)
+    operator, seen = attrs.evolve(operator, combiner=combiner), Collector[Any]()
     for launch in range(2):
         (source / f"{launch}.txt").write_text("a b c d e f g h a\n")
-        seen = Collector[Any]()
+        seen = Collector[Any]() if isinstance(operator, Sum) else seen
         run_dag(running(source, seen, 4, operator), runner="local", run_folder=str(tmp_path / "run"))
         if isinstance(operator, Sum):
             wanted = {((word,), (launch + 1) * (1 + (word == "a"))) for word in "abcdefgh"}

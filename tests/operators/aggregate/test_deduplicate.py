@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import attrs
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow import ReaderRecord
+from dagflow.errors import KeyColumnRefused
 from dagflow.testing import OperatorTask, Window, check_operator, run_operator
 from operators import Deduplicate
 from operators.aggregate.deduplicate import FirstOfEach
@@ -34,24 +36,50 @@ def first_of(records: list[Any], key: Any) -> list[Any]:
     return found
 
 
+def best_of(records: list[Any], key: Any) -> list[Any]:
+    """The first of each key in the order of all columns by name: nulls are the last."""
+    best = {
+        key(each): each
+        for each in sorted(records, key=lambda v: (v.customer, v.day is None, v.day or 0, str(v.pages)), reverse=True)
+    }
+    return list(best.values())
+
+
+KEYS = [
+    ("customer", lambda visit: visit.customer),
+    (("customer", "day"), lambda visit: (visit.customer, visit.day)),
+    (lambda visit: tuple(visit.pages), lambda visit: tuple(visit.pages)),
+    (lambda visit: visit.day, lambda visit: visit.day),
+]
+
+
 @pytest.mark.full
-@pytest.mark.parametrize(
-    ("by", "key"),
-    [
-        (None, lambda visit: visit),
-        ("customer", lambda visit: visit.customer),
-        (("customer", "day"), lambda visit: (visit.customer, visit.day)),
-        ("pages", lambda visit: visit.pages),
-        (lambda visit: visit.day, lambda visit: visit.day),
-    ],
-)
+@pytest.mark.parametrize(("by", "key"), [(None, lambda visit: visit), *KEYS, ("pages", lambda visit: visit.pages)])
 def test_the_first_of_each(by: Any, key: Any) -> None:
     @given(st.lists(VISITS))
     def hold(visits: list[Visit]) -> None:
-        assert run_operator(Deduplicate(by=by), {"input": visits})["output"] == first_of(visits, key)
+        assert run_operator(Deduplicate(by=by, scope="window"), {"input": visits})["output"] == first_of(visits, key)
+
+    hold()
+    check_operator(Deduplicate(by=by, scope="window"), VISITS, max_examples=20)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("by", "key"), KEYS)
+def test_the_best_of_each(by: Any, key: Any) -> None:
+    @given(st.lists(VISITS))
+    def hold(visits: list[Visit]) -> None:
+        found = run_operator(Deduplicate(by=by), {"input": visits})["output"]
+        assert Counter(map(str, found)) == Counter(map(str, best_of(visits, key)))
 
     hold()
     check_operator(Deduplicate(by=by), VISITS, max_examples=20)
+    check_operator(Deduplicate(by=by, keep="last", order_by="day"), VISITS, max_examples=20)
+
+
+def test_a_key_of_lists_is_refused() -> None:
+    with pytest.raises(KeyColumnRefused, match="cannot be grouped by the column 'pages'"):
+        run_operator(Deduplicate(by="pages"), {"input": [Visit("a", 1, ["x"])]})
 
 
 @given(st.lists(st.lists(VISITS)))
@@ -75,7 +103,8 @@ def test_lines_are_told_apart_by_their_place_unless_it_is_left_out() -> None:
 
 
 def test_a_window_does_not_know_the_one_before() -> None:
-    assert run_operator(Deduplicate(), {"input": [Window([1, 1]), Window([1])]})["output"] == [1, 1]
+    assert run_operator(Deduplicate(scope="window"), {"input": [Window([1, 1]), Window([1])]})["output"] == [1, 1]
+    assert run_operator(Deduplicate(), {"input": [Window([1, 1]), Window([2, 1])]})["output"] == [1, 2]
 
 
 def test_rows_of_a_table() -> None:

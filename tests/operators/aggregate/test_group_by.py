@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -17,9 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagflow import DAG
-from dagflow.errors import ColumnNotThere, ColumnTypeChanged, TotalNotHeld, ValueColumnRefused
+from dagflow.errors import ColumnNotThere, ColumnTypeChanged, RowsNotKept, TotalNotHeld, ValueColumnRefused
 from dagflow.testing import Collector, OperatorTask, run_dag, run_operator
-from operators import GroupBy, agg
+from operators import GroupBy, TopN, agg
 from operators.aggregate.accumulators import Accumulator, accumulated, merged
 from operators.aggregate.group_by import PartialGroupBy
 from tests.conformance.windows import InWindows
@@ -346,3 +347,16 @@ def test_it_runs_behind_an_operator_of_the_driver() -> None:
 
     run_dag(populate_dag)
     assert sorted(seen.records, key=lambda row: row["k"]) == [{"k": 1, "n": 2}, {"k": 2, "n": 1}]
+
+
+@pytest.mark.parametrize("operator", [GroupBy("k", most=agg.max("v")), TopN(1, "v", by="k")], ids=["GroupBy", "TopN"])
+def test_what_an_append_stream_has_left_cannot_follow_changes(operator: Any) -> None:
+    with OperatorTask(copy.copy(operator), in_batches=True) as task:
+        task.operator.input.is_changing = False
+        task.give("input", pa.record_batch({"k": [1, 1], "v": [5, 6]}))
+        task.end_window()
+        states = task.states()
+    with OperatorTask(copy.copy(operator), in_batches=True, window=1, states=states) as task:
+        task.give("input", pa.record_batch({"k": [1], "v": [6]}), retracts=True)
+        with pytest.raises(RowsNotKept, match="rows that come here may be taken back"):
+            task.end_window()

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagflow import DAG, launch
+from dagflow import DAG
 from dagflow.scaling import StatelessPartitioner
-from dagflow.testing import OperatorTask, Window, check_operator, run_operator
-from operators import FileSplitterInput, ParquetFormat, ParquetWriter, ScanReader, TopN
+from dagflow.testing import Collector, OperatorTask, Window, check_operator, run_dag, run_operator
+from operators import FileSplitterInput, ParquetFormat, ScanReader, TopN
 from operators.aggregate.top_n import PartialTopN
 from tests.tiers import examples
 
@@ -36,7 +36,9 @@ def top(words: list[Word], n: int, smallest: bool, by: Any) -> list[Word]:
         if word.count is not None:
             groups.setdefault(by(word), []).append(word)
     sign = 1 if smallest else -1
-    return [w for g in groups.values() for w in sorted(g, key=lambda w: (sign * (w.count or 0), w.text, w.language))[:n]]
+    return [
+        w for _, g in sorted(groups.items()) for w in sorted(g, key=lambda w: (sign * (w.count or 0), w.text, w.language))[:n]
+    ]
 
 
 def ranks(words: list[Word]) -> list[tuple[str, int | None]]:
@@ -89,14 +91,14 @@ def test_what_was_found_ahead_comes_to_the_same(form: str) -> None:
 @pytest.mark.parametrize("form", ["stream", "batch"])
 def test_values_that_are_none_or_no_numbers_are_left_out(form: str) -> None:
     values = [math.nan, 2.0, None, 1.0]
-    with OperatorTask(TopN[Any](9)) as task:
+    with OperatorTask(TopN[Any](9, scope="window")) as task:
         task.give("input", pa.record_batch({"value": pa.array(values, pa.float64())}) if form == "batch" else values, form)
     assert task.emitted["output"] == [2.0, 1.0]
 
 
 def test_many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("operators.aggregate.top_n.MAX_WAITING_ROWS", 10)
-    with OperatorTask(TopN[int](3)) as task:
+    with OperatorTask(TopN[int](3, scope="window")) as task:
         for start in range(0, 100, 7):
             task.give("input", pa.record_batch({"value": list(range(start, start + 7))}), "batch")
     assert task.emitted["output"] == [104, 103, 102]
@@ -107,7 +109,7 @@ def test_wide_rows_do_not_wait_by_their_number(monkeypatch: pytest.MonkeyPatch, 
     """Fifty thousand of them may be more than a column of text holds."""
     monkeypatch.setattr("operators.aggregate.top_n.MAX_WAITING_BYTES", 5_000)
     monkeypatch.setattr("operators.aggregate.top_n.MAX_PARTIAL_BYTES", 8_000)
-    whole = TopN[Any](1, "value", by="key")
+    whole = TopN[Any](1, "value", by="key", scope="window")
     top: Any = whole.partial_aggregation("input")[0] if is_partial else whole  # type: ignore[index]  # it has one
     held = []
     with OperatorTask(top) as task:
@@ -126,7 +128,7 @@ def test_ahead_only_so_many_groups_are_held(form: str, monkeypatch: pytest.Monke
     """Their partial results are sent on before the window ends; all together they are the same."""
     monkeypatch.setattr("operators.aggregate.top_n.MAX_WAITING_ROWS", 10)
     monkeypatch.setattr("operators.aggregate.top_n.MAX_PARTIAL_GROUPS", 20)
-    whole = TopN[Any](1, "value", by="key")
+    whole = TopN[Any](1, "value", by="key", scope="window")
     partial: Any = whole.partial_aggregation("input")[0]  # type: ignore[index]  # it has one
     rows = [{"key": n % 35, "value": n} for n in range(140)]
     given = [rows[start : start + 7] for start in range(0, 140, 7)]
@@ -145,7 +147,7 @@ def test_batches_wait_for_as_many_rows_as_are_on_top(monkeypatch: pytest.MonkeyP
     """Else all that is on top would be sorted again for each few rows that come."""
     monkeypatch.setattr("operators.aggregate.top_n.MAX_WAITING_ROWS", 10)
     sorted_rows = []
-    top = TopN[Any](1, "value", by="key")
+    top = TopN[Any](1, "value", by="key", scope="window")
 
     def counted(self: Any) -> pa.RecordBatch:
         sorted_rows.append(sum(batch.num_rows for batch in self.batches))
@@ -161,14 +163,14 @@ def test_batches_wait_for_as_many_rows_as_are_on_top(monkeypatch: pytest.MonkeyP
 
 
 def test_a_window_does_not_know_the_one_before() -> None:
-    assert run_operator(TopN(1), {"input": [Window([3, 2]), Window([1])]})["output"] == [3, 1]
+    assert run_operator(TopN(1, scope="window"), {"input": [Window([3, 2]), Window([1])]})["output"] == [3, 1]
 
 
 def test_functions_and_text() -> None:
     words = ["tree", "a", "to", "question", "be"]
     assert run_operator(TopN(2, len), {"input": words})["output"] == ["question", "tree"]
     assert run_operator(TopN(2), {"input": words})["output"] == ["tree", "to"]
-    assert run_operator(TopN(1, len, by=lambda word: word[0]), {"input": words})["output"] == ["tree", "a", "question", "be"]
+    assert run_operator(TopN(1, len, by=lambda word: word[0]), {"input": words})["output"] == ["a", "be", "question", "tree"]
 
 
 @pytest.mark.parametrize("n", [0, -1, 1.5, "3", True])
@@ -180,7 +182,9 @@ def test_numbers_that_are_none(n: Any) -> None:
 @pytest.mark.parametrize("by", ["key", ("key", "more")])
 def test_keys_that_are_not_a_number_are_one_key(by: Any) -> None:
     records = [{"key": float("nan"), "more": 1, "value": n} for n in range(3)]
-    assert run_operator(TopN(1, by=by), {"input": records})["output"] == records[-1:]
+    assert run_operator(TopN(1, by=by, scope="window"), {"input": records})["output"] == records[-1:]
+    (row,) = run_operator(TopN(1, by=by), {"input": [pa.RecordBatch.from_pylist(records)]})["output"]
+    assert row["value"] == 2
 
 
 @pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()])
@@ -192,7 +196,7 @@ def test_both_zeros_are_one_key_of_a_batch(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("by", [None, "language", ("language",), ("language", "count")])
-def test_running_tops_are_those_of_all_windows_so_far(by: Any) -> None:
+def test_tops_are_those_of_all_windows_so_far(by: Any) -> None:
     names = () if by is None else (by,) if isinstance(by, str) else by
 
     def key(word: Word) -> Any:
@@ -202,19 +206,17 @@ def test_running_tops_are_those_of_all_windows_so_far(by: Any) -> None:
     @given(st.lists(st.lists(WORDS, max_size=8), min_size=1, max_size=4), st.integers(1, 3))
     def hold(windows: list[list[Word]], n: int) -> None:
         given_windows = {"input": [Window(words) for words in windows]}
-        found = run_operator(TopN[Word](n, "count", by=by, running=True), given_windows)["output"]
-        wanted = []
-        for number, words in enumerate(windows):
-            new = [key(word) for word in words if word.count is not None]
-            everything = [word for window in windows[: number + 1] for word in window]
-            tops = {name: top([word for word in everything if key(word) == name], n, False, key) for name in new}
-            wanted += [word.count for name in tops for word in tops[name]]
-        assert [word.count for word in found] == wanted
+        found = run_operator(TopN[Word](n, "count", by=by), given_windows)
+        standing = Counter(found.get("output", []))
+        standing.subtract(found.retracted.get("output", []))
+        wanted = Counter((key(word), word.count) for word in top([w for window in windows for w in window], n, False, key))
+        assert Counter((key(word), word.count) for word in standing.elements()) == wanted
+        assert min(standing.values(), default=0) >= 0
 
     hold()
 
 
-def test_what_a_running_top_keeps_comes_back_as_it_was() -> None:
+def test_what_is_kept_comes_back_as_it_was() -> None:
     import datetime
     import decimal
 
@@ -229,11 +231,10 @@ def test_what_a_running_top_keeps_comes_back_as_it_was() -> None:
     at = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
     rows = [{"value": float(n), "at": at, "tags": [{"d": decimal.Decimal("1.10")}], "raw": b"\xff"} for n in range(3)]
     windows = [Window([pa.RecordBatch.from_pylist([row], schema=schema)]) for row in rows]
-    found = run_operator(TopN(2, running=True), {"input": windows})["output"]
-    assert found == [rows[0], rows[1], rows[0], rows[2], rows[1]]
+    found = run_operator(TopN(2), {"input": windows})
+    assert (found["output"], found.retracted["output"]) == (rows, rows[:1])
 
 
-@pytest.mark.parametrize("output_mode", ["update", "complete"])
 @pytest.mark.parametrize(
     ("kept", "new"),
     [
@@ -244,43 +245,16 @@ def test_what_a_running_top_keeps_comes_back_as_it_was() -> None:
     ],
     ids=["floats", "large integers", "doubles", "small integers"],
 )
-def test_what_is_kept_stays_as_it_was_beside_columns_of_other_types(kept: pa.Array, new: pa.Array, output_mode: Any) -> None:
-    first = pa.record_batch({"value": [9, 8], "other": kept, "gone": ["a", "b"]})
-    second = pa.record_batch({"value": [7, 6], "other": new})
-    windows = {"input": [Window([first]), Window([second])]}
-    found = run_operator(TopN(4, running=True, output_mode=output_mode), windows)["output"]
-    wanted = [*kept.to_pylist(), *new.to_pylist()]
-    assert [row["value"] for row in found] == [9, 8, 9, 8, 7, 6]
-    assert [row["gone"] for row in found[2:]] == ["a", "b", None, None]
-    assert [each == own or math.isnan(own) for each, own in zip((row["other"] for row in found[2:]), wanted, strict=True)] == [
-        True
-    ] * 4
-
-
-def test_a_running_top_needs_names() -> None:
-    with pytest.raises(ValueError, match="name columns in of and by"):
-        TopN(1, len, running=True).check()
-
-
-@pytest.mark.parametrize("by", [None, "language", ("language", "text")])
-def test_complete_tops_are_those_of_all_groups_in_each_window(by: Any) -> None:
-    names = () if by is None else (by,) if isinstance(by, str) else by
-
-    def key(word: Word) -> Any:
-        return tuple(getattr(word, name) for name in names)
-
-    @settings(max_examples=examples(30))
-    @given(st.lists(st.lists(WORDS, max_size=8), min_size=1, max_size=4), st.integers(1, 3))
-    def hold(windows: list[list[Word]], n: int) -> None:
-        given_windows = {"input": [Window(words) for words in windows]}
-        found = run_operator(TopN[Word](n, "count", by=by, running=True, output_mode="complete"), given_windows)["output"]
-        wanted: Counter[Any] = Counter()
-        for number in range(len(windows)):
-            so_far = [word for window in windows[: number + 1] for word in window]
-            wanted += Counter((key(word), word.count) for word in top(so_far, n, False, key))
-        assert Counter((key(word), word.count) for word in found) == wanted
-
-    hold()
+def test_what_is_kept_stays_as_it_was_beside_columns_of_other_types(kept: pa.Array, new: pa.Array) -> None:
+    first = pa.record_batch({"value": [7, 6], "other": kept, "gone": ["a", "b"]})
+    second = pa.record_batch({"value": [9, 8], "other": new})
+    found = run_operator(TopN(2), {"input": [Window([first]), Window([second])]})
+    assert [row["value"] for row in found["output"]] == [7, 6, 9, 8]
+    assert [row["gone"] for row in found["output"][2:]] == [None, None]
+    assert [row["other"] for row in found["output"][2:]] == new.to_pylist()
+    assert [(row["value"], row["gone"]) for row in found.retracted["output"]] == [(7, "a"), (6, "b")]
+    others = [row["other"] for row in found.retracted["output"]]
+    assert all(each == own or math.isnan(own) for each, own in zip(others, kept.to_pylist(), strict=True))
 
 
 ROWS = {
@@ -292,46 +266,24 @@ ROWS = {
 }
 
 
-def test_partitions_without_rows_replace_a_table_with_the_rows_that_they_keep(tmp_path: Path) -> None:
-    """They have no schema of the window's own. New partitions have kept no rows before they are given some."""
+def test_partitions_keep_rows_of_any_types(tmp_path: Path) -> None:
+    """Also those that a window has no rows for, and in another number of them."""
+    seen = Collector[Any]()
 
     def populate_dag(dag: DAG, conf: Any) -> None:
         files = dag.add_operator("files", FileSplitterInput(tmp_path / "in"))
         reader = dag.add_operator("reader", ScanReader(ParquetFormat()))
-        top = dag.add_operator(
-            "top",
-            TopN[Any](1, by="key", running=True, output_mode="complete"),
-            partitioner=StatelessPartitioner(3 if (tmp_path / "in" / "1.parquet").exists() else 2),
-        )
-        sink = dag.add_operator("sink", ParquetWriter(tmp_path / "out", mode="replace"))
+        partitions = 3 if (tmp_path / "in" / "1.parquet").exists() else 2
+        top = dag.add_operator("top", TopN[Any](1, by="key"), partitioner=StatelessPartitioner(partitions))
+        dag.add_operator("seen", seen)
         dag.add_stream("blocks", files.blocks_metadata_output, reader.blocks_metadata_input)
         dag.add_stream("rows", reader.batches, top.input)
-        dag.add_stream("tops", top.output, sink.input)
+        dag.add_stream("tops", top.output, seen.input)
 
     before, more = pa.table(ROWS), pa.table(ROWS).slice(1, 1).set_column(1, "value", pa.array([9], pa.int32()))
     (tmp_path / "in").mkdir()
     for number, rows in enumerate((before, more, before.slice(0, 0), before.slice(0, 1))):
         pq.write_table(rows, tmp_path / "in" / f"{number}.parquet")
-        launch(populate_dag, runner="local")
-    current = pq.read_table(tmp_path / "out" / "current")
-    assert current.schema.equals(before.schema)
-    assert current.sort_by("key").to_pylist() == [
-        *before.slice(0, 1).to_pylist(),
-        *more.to_pylist(),
-        *before.slice(2).to_pylist(),
-    ]
-
-
-def test_complete_tops_have_the_widest_types() -> None:
-    """Also those of groups whose columns were others."""
-    windows = [
-        Window([pa.record_batch({"key": ["a"], "value": pa.array([1], pa.int32())})]),
-        Window([pa.record_batch({"key": ["b"], "value": [2**40], "text": ["x"]})]),
-    ]
-    found = run_operator(TopN(1, by="key", running=True, output_mode="complete"), {"input": windows})["output"]
-    assert found[1:] == [{"key": "a", "value": 1, "text": None}, {"key": "b", "value": 2**40, "text": "x"}]
-
-
-def test_complete_tops_need_running_ones() -> None:
-    with pytest.raises(ValueError, match="output_mode='complete' needs running=True"):
-        TopN(1, output_mode="complete").check()
+        run_dag(populate_dag, run_folder=str(tmp_path / "run"))
+    standing = [*before.slice(0, 1).to_pylist(), *more.to_pylist(), *before.slice(2).to_pylist()]
+    assert sorted(seen.records, key=lambda row: str(row["key"])) == standing

@@ -100,7 +100,7 @@ def test_groups_by_a_column_that_nobody_has(operator: Operator) -> None:
     [
         Sum[Any, Any](by="country", of="prise"),
         Max[Any, Any](of="prise"),
-        TopN[Any](3, "prise"),
+        TopN[Any](3, "prise", scope="window"),
         Tumbling[Any, Any, Any](60, time="prise"),
         Tumbling[Any, Any, Any](60, time="price", aggregate="sum", of="prise"),
     ],

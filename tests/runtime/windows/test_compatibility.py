@@ -53,7 +53,7 @@ def ranked(by: Any = "block_id", *, top: Any = None, totals: Any = None) -> Plan
     """Rows whose top and whose counts are kept over windows."""
     dag = DAG()
     rows = dag.add_module("rows", FileInput("/"))
-    top = dag.add_operator("top", TopN(2, "position", by=by, running=True) if top is None else top)
+    top = dag.add_operator("top", TopN(2, "position", by=by) if top is None else top)
     counts = dag.add_operator("counts", Count(by=("position", "record"), running=True) if totals is None else totals)
     dag.add_stream("rows", rows.messages, top.input, counts.input)
     return make_plan(dag)
@@ -67,10 +67,10 @@ def change(now: Plan) -> list[str]:
 @pytest.mark.parametrize(
     ("now", "what"),
     [
-        (ranked(top=TopN(3, "position", by="block_id", running=True)), "top.n = 2 → 3"),
-        (ranked(top=TopN(2, "record", by="block_id", running=True)), "top.of = position → record"),
-        (ranked(top=TopN(2, "position", by="block_id", running=True, smallest=True)), "top.smallest = False → True"),
-        (ranked(top=TopN(2, "position", by="block_id")), "top.running = True → False"),
+        (ranked(top=TopN(3, "position", by="block_id")), "top.n = 2 → 3"),
+        (ranked(top=TopN(2, "record", by="block_id")), "top.of = position → record"),
+        (ranked(top=TopN(2, "position", by="block_id", smallest=True)), "top.smallest = False → True"),
+        (ranked(top=TopN(2, "position", by="block_id", scope="window")), "top.scope = all → window"),
         (ranked(by="record"), "top.by = block_id → record"),
         (ranked(totals=Count(by=("position",), running=True)), "counts.by = (position, record) → (position)"),
         (

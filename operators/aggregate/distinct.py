@@ -1,0 +1,64 @@
+"""Distinct: each row once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from dagflow import ReaderRecord
+from operators.aggregate.accumulators import ROWS
+from operators.aggregate.group_by import GroupBy
+from operators.problems import all_problems
+
+
+@attrs.define(init=False)
+class Distinct(GroupBy):
+    """Each different row once. `SELECT DISTINCT` of SQL.
+
+    Args:
+        keys: the columns that are compared, and that the rows have then. None: all columns. Nulls are equal, and so are all NaN.
+        scope: the input within which rows are compared. `all`: all input so far. Rows are kept over windows and launches.
+            `window`: a window, however the input is cut.
+        combiner: whether rows are compared before the exchange too, so that few cross it.
+
+    A row is taken back when all that are equal to it have been: where rows only come, no row is. Rows come in order.
+
+    >>> from dagflow.testing import run_operator
+    >>> import pyarrow as pa
+    >>> sales = pa.record_batch({"shop": ["b", "a", "b"], "price": [5, 7, 5]})
+    >>> run_operator(Distinct("shop"), {"input": [sales]})["output"]
+    [{'shop': 'a'}, {'shop': 'b'}]
+    """
+
+    @property
+    def emits_changes(self) -> bool | None:  # type: ignore[override]
+        """None where rows that come are never taken back."""
+        return None if self.scope == "all" else False
+
+    def check(self) -> None:
+        """Raise ValueError where there are aggregates."""
+        with all_problems(super().check) as problems:
+            if self.aggregates:
+                problems.append("Distinct has no aggregates: write GroupBy")
+
+    def lacks(self) -> str:
+        """Return nothing: without columns, all are compared."""
+        return ""
+
+    def partition_key(self, port: str) -> Any:
+        """Return the key: equal rows reach one partition."""
+        return self.keys or all_values
+
+
+def all_values(row: object) -> Any:
+    """Return the values of a row in the order of the names of its columns; of a single column the value."""
+    if isinstance(row, ReaderRecord):
+        row = row._asdict()
+    if attrs.has(type(row)):
+        row = {field.name: getattr(row, field.name) for field in attrs.fields(type(row))}  # type: ignore[arg-type]  # it has
+    if not isinstance(row, Mapping):
+        return row
+    values = tuple(row[name] for name in sorted(row) if name != ROWS)
+    return values[0] if len(values) == 1 else values
