@@ -14,7 +14,7 @@ import pyarrow.types as t
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OperatorContext, OutputPort, TableState, WindowState
-from operators.aggregate.accumulators import group_codes
+from operators.aggregate.accumulators import group_codes, is_alike_type
 from operators.aggregate.aggregate import ROWS_OF_A_BATCH
 from operators.aggregate.errors import ColumnTypeChanged, NeverInserted
 
@@ -78,7 +78,7 @@ class CurrentRows(Operator, Generic[T]):
         known = {} if self.rows.columns is None else {field.name[1:]: field.type for field in self.rows.columns}
         for field in rows.schema:
             before = known.get(field.name, field.type)
-            if before != field.type and not (t.is_null(before) or t.is_null(field.type)):
+            if not is_alike_type(before, field.type):
                 raise ColumnTypeChanged(column=field.name, before=str(before), now=str(field.type))
         found = self.rows.lookup(keys)
         stood = found.column(COUNT).fill_null(0).to_numpy() if found.num_columns else np.zeros(len(first), np.int64)

@@ -120,8 +120,9 @@ class ColumnTypeChanged(RunError, TypeError):
 
     def message(self) -> str:
         return (
-            f"the column {self.column!r} is {self.now}, and was {self.before} before: its groups cannot be continued\n"
-            f"  help: give the reader one type for it: ScanReader(…, schema={{{self.column!r}: {self.now!r}}})"
+            f"the column {self.column!r} is {self.now}, and was {self.before} before: what was kept of it cannot be continued\n"
+            f"  help: give the reader the type that it had: ScanReader(…, schema={{{self.column!r}: {self.before!r}}}). For another\n"
+            "        one, start over: dagflow launch --fresh"
         )
 
 

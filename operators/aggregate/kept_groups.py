@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 import pyarrow.types as t
 
 from dagflow import KeyedTable
-from operators.aggregate.accumulators import ROWS, Accumulator, Ints, merged, retyped
+from operators.aggregate.accumulators import ROWS, Accumulator, Ints, is_alike_type, merged, retyped
 from operators.aggregate.agg import Aggregation
-from operators.aggregate.errors import NeverInserted, RowsNotKept
+from operators.aggregate.errors import ColumnTypeChanged, NeverInserted, RowsNotKept
 
 ONE_GROUP = pa.array([b""])
 """The key of all rows, where they are one group."""
@@ -60,6 +60,11 @@ def add_groups(
     Raises ColumnTypeChanged where these have other types, NeverInserted where more rows of a group are taken back than came.
     """
     own = _key_columns(table, keys)
+    if (before_now := kept.columns) is not None:
+        for name in keys:
+            was, now = before_now.field(f"={name}").type, table.schema.field(name).type
+            if not is_alike_type(was, now):
+                raise ColumnTypeChanged(column=name, before=str(was), now=str(now))
     found, places = kept.lookup(own), np.zeros(0, np.int64)
     before, after = table.slice(0, 0), table
     if found.num_columns:
@@ -71,6 +76,7 @@ def add_groups(
         columns = {name: table.column(name) for name in keys} | {
             name: found.column(name) if t.is_list(found.column(name).type) else pc.fill_null(found.column(name), 0)
             for name in found.schema.names
+            if not name.startswith("=")
         }
         (before,), both = retyped([pa.table(columns).filter(pa.array(is_there))], known, accumulators)
         (table,), _ = retyped([table], accumulators, known)
@@ -84,7 +90,9 @@ def add_groups(
         )
     stays, whole = pa.array(counts > 0), after.combine_chunks()
     parts = [ROWS, *(name for each in accumulators for name in each.parts)]
-    kept.put(_key_columns(after.filter(stays), keys), {name: whole.column(name).combine_chunks().filter(stays) for name in parts})
+    columns = {name: whole.column(name).combine_chunks().filter(stays) for name in parts}
+    types = {f"={name}": pa.nulls(int((counts > 0).sum()), whole.schema.field(name).type) for name in keys}  # without values
+    kept.put(_key_columns(after.filter(stays), keys), {**columns, **types})
     kept.remove(_key_columns(after.filter(pa.array(counts == 0)), keys))
     return Change(before, after, places, accumulators)
 
@@ -102,6 +110,9 @@ def _equal(one: pa.Table, other: pa.Table) -> Any:
     same = np.ones(one.num_rows, bool)
     for columns in zip(one.columns, other.columns, strict=True):
         left, right = map(_bits, columns)
+        if t.is_null(left.type) or t.is_null(right.type):  # Arrow does not compare columns without values
+            same &= (left.is_null() if t.is_null(right.type) else right.is_null()).to_numpy(zero_copy_only=False)
+            continue
         is_equal = pc.fill_null(pc.equal(left, right), False).to_numpy(zero_copy_only=False)
         none = pc.and_(left.is_null(), right.is_null()).to_numpy(zero_copy_only=False)
         same &= is_equal | none

@@ -68,7 +68,9 @@ class Ranking:
             columns[VALUE] = plain_column(pa.array(list(map(self.of, records))))
         rows = pa.table({**columns, ROWS: np.full(batch.num_rows, sign, np.int64)})
         for name in self.values if self.needs_value else ():
-            rows = rows.filter(pc.equal(rows.column(name), rows.column(name)))  # neither null nor NaN
+            column = rows.column(name)
+            is_value = pc.is_valid(column) if t.is_null(column.type) else pc.equal(column, column)  # neither null nor NaN
+            rows = rows.filter(is_value)
         return rows
 
     @property

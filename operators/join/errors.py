@@ -187,3 +187,24 @@ class JoinRecordNotKept(RunError, TypeError):
             "  help: annotate the functions that make the records with an attrs class whose fields are plain data, and let the key\n"
             '        be plain data; or join the records of each window only: scope="window"'
         )
+
+
+@error(kw_only=True)
+class JoinKeysDiffer(RunError, TypeError):
+    """A row of the right side without a partner has a key that the column of the left side does not hold. `types`: of both."""
+
+    code: ClassVar[str] = "DF795"
+    example = {"operator": "join", "column": "id", "types": ("int64", "double")}
+    is_fatal: ClassVar[bool] = True
+
+    operator: str
+    column: str
+    types: tuple[str, str]
+
+    def message(self) -> str:
+        left, right = self.types
+        return (
+            f"operator {self.operator!r}: the key {self.column!r} is {left} on the left side, and {right} on the right side, whose\n"
+            "  rows come without a partner too: the column cannot have the values of both\n"
+            f"  help: read both as {right}: ScanReader(…, schema={{{self.column!r}: {right!r}}})"
+        )

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from dagflow import OperatorContext
 from operators.aggregate.fields import check_columns
 from operators.join.buffer import together
-from operators.join.errors import JoinColumnsClash, JoinColumnsDiffer, JoinColumnsUnknown, JoinKeyRefused
+from operators.join.errors import JoinColumnsClash, JoinColumnsDiffer, JoinColumnsUnknown, JoinKeyRefused, JoinKeysDiffer
 from operators.join.lookup import MAX_PAIRS, Lookup
 from operators.join.sizes import portions, row_bytes
 
@@ -87,8 +87,13 @@ class RowJoin:
                 if rows.null_count:  # of rows of the right side only, the key is there
                     for name, other in zip(self.by, self.right_by, strict=True):
                         at = names.index(name)
-                        keys = right.column(other).take(partners[run]).cast(columns[at].type)
-                        columns[at] = pc.coalesce(columns[at], keys)
+                        keys = right.column(other).take(partners[run])
+                        if pa.types.is_null(columns[at].type):
+                            columns[at] = columns[at].cast(keys.type)
+                        if _joint(columns[at].type, keys.type) != columns[at].type:
+                            types = (str(columns[at].type), str(keys.type))
+                            raise JoinKeysDiffer(operator=self.context.name, column=name, types=types)
+                        columns[at] = pc.coalesce(columns[at], keys.cast(columns[at].type))
                 yield pa.RecordBatch.from_arrays(columns, names=names)
 
     def right_table(self, batches: Sequence[pa.RecordBatch], port_schema: pa.Schema | None) -> pa.Table | None:
@@ -137,3 +142,11 @@ def one_table(batches: Sequence[pa.RecordBatch], schema: pa.Schema | None) -> pa
     if batches:
         return pa.concat_tables(map(pa.Table.from_batches, ([batch] for batch in batches)), promote_options="default")
     return None if schema is None else schema.empty_table()
+
+
+def _joint(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """Return the type that has the values of both; None for none."""
+    try:
+        return pa.unify_schemas([pa.schema({"": one}), pa.schema({"": other})], promote_options="permissive").field(0).type
+    except pa.ArrowTypeError:
+        return None

@@ -22,7 +22,7 @@ class Console(Operator, Generic[T]):
     """Print records where the application was launched, when their window is decided.
 
     Text is printed as it is, and other records as `repr` shows them; of a `ReaderRecord`, the record. Lines are cut at 1,000
-    characters. Where rows may be taken back, each begins with `+` or `-`.
+    characters. A record that is taken back begins with `-`.
 
     Args:
         prefix: text before each record.
@@ -80,5 +80,5 @@ class Console(Operator, Generic[T]):
         if isinstance(record, ReaderRecord):
             record = record.record
         text = record if isinstance(record, str) else repr(record)
-        sign = ("- " if self._context.retracts else "+ ") if self.input.is_changing else ""
+        sign = "- " if self._context.retracts else ""
         return self.prefix + sign + (text if len(text) <= WIDTH else text[:WIDTH] + "…")

@@ -78,6 +78,10 @@ class FileSink(Operator):
         """Return the operator that has all rows that stand, and this sink replacing its files by them."""
         return behind_current(self, self.mode) if self.output_folders() else None
 
+    def content_properties(self) -> tuple[str, ...]:
+        """Return the mode."""
+        return ("mode",)
+
     def kept_snapshots(self) -> int | None:
         """Return how many replaced snapshots are kept; None where files are added, or a table says which of them count."""
         if self.mode != "replace" or not self.output_folders():

@@ -50,7 +50,9 @@ def test_plan(dagflow: Dagflow) -> None:
     answer = dagflow("plan", LINE_FILTER, *GIVEN)
     assert answer.code == 0
     assert answer.out.startswith("line_filter: staged ")
-    assert answer.out.endswith("other steps: logical, expanded, checked, partial, relayed, placed, forms, spark (--step NAME)\n")
+    assert answer.out.endswith(
+        "other steps: logical, expanded, checked, current, partial, relayed, placed, forms, spark (--step NAME)\n"
+    )
 
 
 @pytest.mark.parametrize("step", PHASES)

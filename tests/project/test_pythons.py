@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -45,7 +46,11 @@ def project(tmp_path: Path) -> Path:
 def pythons(project: Path, test: str, *versions: str) -> subprocess.CompletedProcess[str]:
     run = "mkdir out && python3 --version > out/a"
     (project / "README.md").write_text(f"<!-- run -->\n```sh\n{run}\n```\n<!-- test -->\n```sh\n{test} # .venv/bin/pytest\n```\n")
-    return subprocess.run([project / ".ci" / "pythons", *versions], capture_output=True, text=True, check=False)
+    own = project / "own"  # this Python, wherever it is
+    own.mkdir()
+    (own / f"python{OURS}").symlink_to(os.path.realpath(sys.executable))
+    path = {**os.environ, "PATH": f"{own}:{os.environ['PATH']}"}
+    return subprocess.run([project / ".ci" / "pythons", *versions], capture_output=True, text=True, check=False, env=path)
 
 
 def test_each_python_prints_one_line_and_absent_ones_are_skipped_by_name(project: Path) -> None:

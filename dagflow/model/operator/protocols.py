@@ -48,6 +48,13 @@ class KeepsCurrent:
         None for operators that follow changes by themselves, or not at all.
         """
 
+    def content_properties(self) -> tuple[str, ...]:
+        """Return the properties that give this sink's content its meaning where rows may be taken back.
+
+        A launch that changes one of them cannot resume: rows would be taken back that stand otherwise.
+        """
+        return ()
+
 
 class Stateful:
     """Operators whose properties decide which state they keep over windows."""

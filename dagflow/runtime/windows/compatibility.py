@@ -11,6 +11,8 @@ import attrs
 from dagflow.config.values.conversion import holds_secret
 from dagflow.config.values.hints import field_hint
 from dagflow.errors.shown import HIDDEN, sounds_secret, without_secrets
+from dagflow.model.graph.checks import CheckedDag
+from dagflow.model.graph.dag import OperatorNode
 from dagflow.model.operator.base import fields_of
 from dagflow.planning.plan import Plan
 from dagflow.runtime.run_folder.window_log import WindowPlan
@@ -114,6 +116,12 @@ def _changes(was: WindowPlan, plan: Plan) -> dict[str, str]:
     return {name: f"{name} = {then} → {values.get(name, 'another value')}" for name, then in changed.items()}
 
 
+def _fixed(dag: CheckedDag, node: OperatorNode) -> tuple[str, ...]:
+    """Return the properties of an operator that give what it has kept its meaning."""
+    follows = any(source in dag.changing for source, _ in dag.upstream(node.name))
+    return node.operator.state_properties() + (node.operator.content_properties() if follows else ())
+
+
 def changed_properties(plan: Plan, last: WindowPlan, run_folder: str) -> list[str]:
     """Return the properties that have changed since a window was planned. Earlier windows had the old values.
 
@@ -124,7 +132,7 @@ def changed_properties(plan: Plan, last: WindowPlan, run_folder: str) -> list[st
         text = "it belongs to another application, or to this one as it was:"
         raise PlanMismatch(run_folder, "\n    ".join([text, *others]))
     changed = _changes(last, plan)
-    fixed = (f"{name}.{each}" for name, node in plan.written.nodes.items() for each in node.operator.state_properties())
+    fixed = (f"{name}.{each}" for name, node in plan.written.nodes.items() for each in _fixed(plan.written, node))
     stale = [changed[name] for name in fixed if name in changed]
     if stale:
         text = "what these operators have kept of earlier windows belongs to the properties that they had:"

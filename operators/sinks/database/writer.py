@@ -74,6 +74,10 @@ class DatabaseWriter(Sink, Generic[T]):
         """Return the operator that has all rows that stand, and this sink replacing the table by them."""
         return behind_current(self, self.mode)
 
+    def content_properties(self) -> tuple[str, ...]:
+        """Return the mode and the keys."""
+        return ("mode", "keys")
+
     def needed_columns(self, port: str) -> dict[str, Sequence[str]]:
         """Return the columns that identify a row."""
         return {"keys": self.keys}

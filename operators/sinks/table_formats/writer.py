@@ -112,6 +112,10 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
         """Return the operator that has all rows that stand, and this sink replacing the rows of the table by them."""
         return behind_current(self, self.mode)
 
+    def content_properties(self) -> tuple[str, ...]:
+        """Return the mode and the keys."""
+        return ("mode", "keys")
+
     def output_folders(self) -> list[str]:
         """Return none: the table's own log says which files count."""
         return []

@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagflow import DAG
+from dagflow import DAG, Window
 from dagflow.errors import ColumnNotThere, ColumnTypeChanged, RowsNotKept, TotalNotHeld, ValueColumnRefused
 from dagflow.testing import Collector, OperatorTask, run_dag, run_operator
-from operators import GroupBy, TopN, agg
+from operators import Distinct, GroupBy, TopN, agg
 from operators.aggregate.accumulators import Accumulator, accumulated, merged
 from operators.aggregate.group_by import PartialGroupBy
 from tests.conformance.windows import InWindows
@@ -360,3 +360,27 @@ def test_what_an_append_stream_has_left_cannot_follow_changes(operator: Any) -> 
         task.give("input", pa.record_batch({"k": [1], "v": [6]}), retracts=True)
         with pytest.raises(RowsNotKept, match="rows that come here may be taken back"):
             task.end_window()
+
+
+@pytest.mark.parametrize("operator", [GroupBy("v", n=agg.count()), Distinct("v")], ids=["GroupBy", "Distinct"])
+@pytest.mark.parametrize("now", [pa.array([1.0]), pa.array(["1"]), pa.array([True])])
+def test_a_key_of_another_type_is_refused_in_a_later_window(operator: Any, now: pa.Array) -> None:
+    windows = [Window([pa.record_batch({"v": [1, 2]})]), Window([pa.record_batch({"v": now})])]
+    with pytest.raises(ColumnTypeChanged, match=r"the column 'v' is .*, and was int64 before"):
+        run_operator(operator, {"input": windows})
+
+
+@pytest.mark.parametrize("values", [[pa.nulls(1), pa.nulls(2)], [pa.nulls(1), pa.array([5])], [pa.array([5]), pa.nulls(1)]])
+def test_a_column_without_values(values: list[pa.Array]) -> None:
+    windows = [Window([pa.record_batch({"k": [1] * len(each), "v": each})]) for each in values]
+    rows = [value for each in values for value in each.to_pylist()]
+    for operator in (GroupBy("k", n=agg.count(), most=agg.max("v")), GroupBy("v", n=agg.count()), Distinct("v"), TopN(1, "v")):
+        found = run_operator(copy.copy(operator), {"input": windows})
+        left = Counter(map(repr, found.get("output", []))) - Counter(map(repr, found.retracted.get("output", [])))
+        if "most" in getattr(operator, "aggregates", {}):
+            most = max((value for value in rows if value is not None), default=None)
+            assert left == Counter([repr({"k": 1, "n": len(rows), "most": most})])
+        elif isinstance(operator, GroupBy):
+            assert len(left) == len(set(rows))
+        else:
+            assert len(left) == len({value for value in rows if value is not None})

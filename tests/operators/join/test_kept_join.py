@@ -17,7 +17,7 @@ from dagflow.testing import OperatorTask, check_operator, run_operator
 from operators import HashJoin
 from operators.aggregate.errors import NeverInserted
 from operators.join.change import KINDS
-from operators.join.errors import JoinColumnChanged, JoinColumnsUnknown, JoinRecordNotKept
+from operators.join.errors import JoinColumnChanged, JoinColumnsUnknown, JoinKeysDiffer, JoinRecordNotKept
 from tests.tiers import examples
 
 NAN = float("nan")
@@ -216,3 +216,23 @@ def test_records_that_cannot_be_kept_are_refused() -> None:
     join = HashJoin[Any, Any, Any](lambda record: object, combine=lambda one, other: 1)
     with pytest.raises(JoinRecordNotKept, match="a key cannot be kept for later windows"):
         run_operator(join, {"left": [1], "right": []})
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [(pa.array([0.5], pa.float32()), pa.array([0.1])), (pa.array([True]), pa.array([3])), (pa.array([1]), pa.array([2.5]))],
+)
+def test_a_key_that_the_left_column_does_not_hold(left: pa.Array, right: pa.Array) -> None:
+    given = {"left": [pa.record_batch({"k": left})], "right": [pa.record_batch({"k": right, "x": [1]})]}
+    with pytest.raises(JoinKeysDiffer, match="the key 'k' is"):
+        run_operator(HashJoin("k", how="full"), given)
+
+
+def test_a_key_that_the_left_column_holds() -> None:
+    for left, right in (
+        (pa.array([0.5]), pa.array([3])),
+        (pa.nulls(1), pa.array([3])),
+        (pa.array([5]), pa.array([3], pa.int8())),
+    ):
+        given = {"left": [pa.record_batch({"k": left})], "right": [pa.record_batch({"k": right, "x": [1]})]}
+        assert {"k": 3, "x": 1} in run_operator(HashJoin("k", how="full"), given)["output"]

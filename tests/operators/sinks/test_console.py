@@ -44,3 +44,11 @@ def test_the_driver_prints(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_negative_limit() -> None:
     with pytest.raises(ValueError, match="'limit' must be >= 0: -1"):
         Console(limit=-1)
+
+
+def test_what_is_taken_back_is_marked() -> None:
+    with OperatorTask(Console[str]("> ")) as task:
+        task.give("input", ["a"])
+        task.give("input", ["a"], retracts=True)
+        task.end_window()
+    assert task.context.signals.notes == ["> a", "> - a"]

@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from dagflow import DAG
-from dagflow.errors import ChangesRefused
+from dagflow import DAG, Window
+from dagflow.errors import ChangesRefused, ColumnTypeChanged, PlanMismatch
 from dagflow.ledger import read_dataset
-from dagflow.testing import run_dag
+from dagflow.testing import run_dag, run_operator
 from operators import (
     CsvWriter,
     DeltaWriter,
@@ -36,6 +37,7 @@ from operators import (
     SqlWriter,
     agg,
 )
+from operators.aggregate.current_rows import CurrentRows
 from tests.tiers import examples
 
 Row = tuple[str, int]
@@ -180,3 +182,21 @@ def test_lines_of_text(tmp_path: Path) -> None:
 def test_rows_are_not_appended_that_may_be_taken_back(tmp_path: Path) -> None:
     with pytest.raises(ChangesRefused, match="CsvWriter would keep rows that are taken back"):
         run_dag(populate(tmp_path, CsvWriter(tmp_path / "out", mode="append")), run_folder=str(tmp_path / "run"))
+
+
+def test_another_mode_is_refused_where_rows_may_be_taken_back(tmp_path: Path) -> None:
+    """The rows that stand were not kept for it."""
+    url = f"sqlite:///{tmp_path}/out.db"
+    write(tmp_path, 0, [("a", 1)])
+    run_dag(populate(tmp_path, SqlWriter(url, table="totals", mode="upsert", keys=["shop"])), run_folder=str(tmp_path / "run"))
+    write(tmp_path, 1, [("b", 1)])
+    with pytest.raises(PlanMismatch, match=r"sink\.mode = upsert"):
+        run_dag(populate(tmp_path, SqlWriter(url, table="totals")), run_folder=str(tmp_path / "run"))
+    assert database_rows(tmp_path) == [("a", 1, 1)]
+
+
+def test_a_column_may_become_wider() -> None:
+    windows = [Window([pa.record_batch({"n": pa.array([number], kind)})]) for number, kind in enumerate([pa.int32(), pa.int64()])]
+    assert run_operator(CurrentRows(), {"input": windows})["output"] == [{"n": 0}, {"n": 0}, {"n": 1}]
+    with pytest.raises(ColumnTypeChanged, match="the column 'n' is string, and was int32 before"):
+        run_operator(CurrentRows(), {"input": [windows[0], Window([pa.record_batch({"n": ["1"]})])]})

@@ -33,8 +33,10 @@ _FORMS: dict[str, Callable[[PlanView], str]] = {"mermaid": mermaid, "svg": graph
         click.Option(
             ["--step"],
             type=click.Choice(PHASES),
+            metavar="NAME",
             default=DEFAULT,
-            help=f"Draw the DAG after this step of the planner (default: {DEFAULT}). `logical` draws one with mistakes too.",
+            help=f"Draw the DAG after this step of the planner: {', '.join(PHASES)} (default: {DEFAULT}). "
+            "`logical` draws one with mistakes too.",
         ),
     ],
 )

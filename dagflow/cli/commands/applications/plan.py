@@ -24,7 +24,8 @@ DEFAULT = "staged"
         click.Option(
             ["--step"],
             type=click.Choice(PHASES),
-            help=f"Show the application as it is after this step of the planner (default: {DEFAULT}).",
+            metavar="NAME",
+            help=f"Show the application as it is after this step of the planner: {', '.join(PHASES)} (default: {DEFAULT}).",
         )
     ],
 )
