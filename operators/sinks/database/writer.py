@@ -75,8 +75,8 @@ class DatabaseWriter(Sink, Generic[T]):
         return behind_current(self, self.mode)
 
     def content_properties(self) -> tuple[str, ...]:
-        """Return the mode and the keys."""
-        return ("mode", "keys")
+        """Return the mode. Other keys are what a launch needs that was refused for those it had."""
+        return ("mode",)
 
     def needed_columns(self, port: str) -> dict[str, Sequence[str]]:
         """Return the columns that identify a row."""

@@ -113,8 +113,8 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
         return behind_current(self, self.mode)
 
     def content_properties(self) -> tuple[str, ...]:
-        """Return the mode and the keys."""
-        return ("mode", "keys")
+        """Return the mode. Other keys are what a launch needs that was refused for those it had."""
+        return ("mode",)
 
     def output_folders(self) -> list[str]:
         """Return none: the table's own log says which files count."""
