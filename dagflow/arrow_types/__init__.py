@@ -201,6 +201,24 @@ def wider(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     return pa.string()
 
 
+def joint_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """Return the type that columns of both types have together, as Arrow promotes them; None where it does not.
+
+    Unlike `wider`, it makes no text of other values. A cast to it refuses values that would change.
+
+    >>> joint_type(pa.null(), pa.string()), joint_type(pa.list_(pa.int8()), pa.list_(pa.int64()))
+    (DataType(string), ListType(list<item: int64>))
+    >>> joint_type(pa.int8(), pa.string())
+    """
+    if one.equals(other):
+        return one
+    try:
+        both = pa.unify_schemas([pa.schema({"": one}), pa.schema({"": other})], promote_options="permissive")
+    except pa.ArrowTypeError:
+        return None
+    return both.field(0).type
+
+
 def _wider_integer(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     if pa.types.is_signed_integer(one) == pa.types.is_signed_integer(other):
         return max(one, other, key=lambda k: k.bit_width)

@@ -14,7 +14,7 @@ import attrs
 
 from dagflow.model.operator.map_state import Changes, TrackedDict
 from dagflow.model.operator.table_state import Found, KeyedTable, TableState
-from dagflow.model.types.keyed_rows import KeyedRows, RecordKey, joint_type, merged, rows_of, schema_of
+from dagflow.model.types.keyed_rows import KeyedRows, RecordKey, merged, rows_of, schema_of
 from dagflow.model.types.plain_data import encode, loads
 from dagflow.state.log import Policy, Retry, StateLog, once
 from dagflow.state.segment import MapId, SegmentRef, TableId
@@ -50,7 +50,7 @@ class TableInLog:
 
     def columns(self) -> list[list[str]] | None:
         """See `SavedTable.columns`."""
-        from dagflow.arrow_types import type_named
+        from dagflow.arrow_types import joint_type, type_named
 
         found: dict[str, str] = {}
         for name, kind in (column for table in self.log.tables(self.id) for column in self.log.columns[table]):

@@ -22,6 +22,7 @@ import pyarrow.types as t
 
 from operators.acero import acero, computed_by
 from operators.aggregate.errors import ColumnTypeChanged, KeyColumnRefused, TotalNotHeld, ValueColumnRefused
+from operators.transform.content import contents_of_column
 
 Function = Literal["count", "sum", "mean", "min", "max"]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -230,6 +231,19 @@ def is_alike_type(one: pa.DataType, other: pa.DataType) -> bool:
     one, other = (kind.value_type if t.is_dictionary(kind) else kind for kind in (one, other))
     kinds = (t.is_integer, t.is_floating, lambda kind: t.is_string(kind) or t.is_large_string(kind))
     return one == other or t.is_null(one) or t.is_null(other) or any(is_kind(one) and is_kind(other) for is_kind in kinds)
+
+
+def check_alike(column: str, before: pa.DataType, now: pa.DataType) -> None:
+    """Raise ColumnTypeChanged where values of two types of a column are not `is_alike_type`."""
+    if not is_alike_type(before, now):
+        raise ColumnTypeChanged(column=column, before=str(before), now=str(now))
+
+
+def comparable(column: pa.Array) -> pa.Array:
+    """Return values of a type that Arrow sorts and encodes, the same for equal values: of nested ones their content."""
+    if t.is_nested(column.type):
+        return pa.array(list(contents_of_column(column)), pa.binary())
+    return column.cast(pa.string()) if t.is_string_view(column.type) else column
 
 
 def group_codes(batch: pa.RecordBatch | pa.Table, keys: Sequence[str]) -> tuple[Ints, Ints]:

@@ -14,9 +14,9 @@ import pyarrow.types as t
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OperatorContext, OutputPort, TableState, WindowState
-from operators.aggregate.accumulators import group_codes, is_alike_type
+from operators.aggregate.accumulators import check_alike, group_codes
 from operators.aggregate.aggregate import ROWS_OF_A_BATCH
-from operators.aggregate.errors import ColumnTypeChanged, NeverInserted
+from operators.aggregate.errors import NeverInserted
 
 T = TypeVar("T", default=Any)
 COUNT = "#rows"
@@ -77,16 +77,13 @@ class CurrentRows(Operator, Generic[T]):
         keys = pa.RecordBatch.from_arrays([rows.column(name).combine_chunks() for name in names], names=names)
         known = {} if self.rows.columns is None else {field.name[1:]: field.type for field in self.rows.columns}
         for field in rows.schema:
-            before = known.get(field.name, field.type)
-            if not is_alike_type(before, field.type):
-                raise ColumnTypeChanged(column=field.name, before=str(before), now=str(field.type))
+            check_alike(field.name, known.get(field.name, field.type), field.type)
         found = self.rows.lookup(keys)
         stood = found.column(COUNT).fill_null(0).to_numpy() if found.num_columns else np.zeros(len(first), np.int64)
         counts = stood + np.bincount(codes, signs, minlength=len(first)).astype(np.int64)
         if len(counts) and counts.min() < 0:
-            row = rows.slice(int(counts.argmin()), 1).to_pylist()[0]
-            group = ", ".join(f"{name}={value!r}" for name, value in row.items())
-            raise NeverInserted(group=group, rows=int(-counts.min()))
+            (row,) = rows.slice(int(counts.argmin()), 1).to_pylist()
+            raise NeverInserted.of(row, -counts.min())
         stays = pa.array(counts > 0)
         columns = {f".{name}": rows.column(name).combine_chunks().filter(stays) for name in rows.column_names}
         self.rows.put(keys.filter(stays), {COUNT: pa.array(counts[counts > 0]), **columns})

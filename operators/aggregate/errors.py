@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import ClassVar, Self
 
 from dagflow.errors import RunError, error
 
@@ -136,6 +137,11 @@ class NeverInserted(RunError, ValueError):
 
     group: str
     rows: int
+
+    @classmethod
+    def of(cls, values: Mapping[str, object], rows: int) -> Self:
+        """Return the error for rows with these values; without any, all rows are one group."""
+        return cls(group=", ".join(f"{name}={value!r}" for name, value in values.items()) or "all rows", rows=int(rows))
 
     def message(self) -> str:
         return (

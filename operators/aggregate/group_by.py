@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 from dagflow import InputPort, Operator, OperatorContext, OutputPort, TableState, WindowState
 from dagflow.config import one_of
 from dagflow.errors import ColumnNotThere
-from operators.aggregate.accumulators import MAX_ROWS, ROWS, Accumulator, accumulated, is_alike_type, merged, retyped
+from operators.aggregate.accumulators import MAX_ROWS, ROWS, Accumulator, accumulated, check_alike, merged, retyped
 from operators.aggregate.agg import Aggregation
 from operators.aggregate.aggregate import MAX_PARTIAL_GROUPS, ROWS_OF_A_BATCH
-from operators.aggregate.errors import ColumnTypeChanged, OtherColumns
+from operators.aggregate.errors import OtherColumns
 from operators.aggregate.fields import ResultScope, no_key
 from operators.aggregate.kept_groups import add_groups
 from operators.problems import all_problems
@@ -122,8 +122,7 @@ class _Grouping(Operator):
         kinds = self.groups.key_types
         for name in self.groups.keys:
             kind = schema.field(name).type
-            if not is_alike_type(kinds.setdefault(name, kind), kind):
-                raise ColumnTypeChanged(column=name, before=str(kinds[name]), now=str(kind))
+            check_alike(name, kinds.setdefault(name, kind), kind)
             if pa.types.is_null(kinds[name]):
                 kinds[name] = kind
 

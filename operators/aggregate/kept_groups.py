@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 import pyarrow.types as t
 
 from dagflow import KeyedTable
-from operators.aggregate.accumulators import ROWS, Accumulator, Ints, is_alike_type, merged, retyped
+from operators.aggregate.accumulators import ROWS, Accumulator, Ints, check_alike, merged, retyped
 from operators.aggregate.agg import Aggregation
-from operators.aggregate.errors import ColumnTypeChanged, NeverInserted, RowsNotKept
+from operators.aggregate.errors import NeverInserted, RowsNotKept
 
 ONE_GROUP = pa.array([b""])
 """The key of all rows, where they are one group."""
@@ -62,9 +62,7 @@ def add_groups(
     own = _key_columns(table, keys)
     if (before_now := kept.columns) is not None:
         for name in keys:
-            was, now = before_now.field(f"={name}").type, table.schema.field(name).type
-            if not is_alike_type(was, now):
-                raise ColumnTypeChanged(column=name, before=str(was), now=str(now))
+            check_alike(name, before_now.field(f"={name}").type, table.schema.field(name).type)
     found, places = kept.lookup(own), np.zeros(0, np.int64)
     before, after = table.slice(0, 0), table
     if found.num_columns:
@@ -85,9 +83,7 @@ def add_groups(
     counts = after.column(ROWS).to_numpy()
     if len(counts) and counts.min() < 0:
         group = {name: after.column(name)[int(counts.argmin())].as_py() for name in keys}
-        raise NeverInserted(
-            group=", ".join(f"{name}={value!r}" for name, value in group.items()) or "all rows", rows=-counts.min()
-        )
+        raise NeverInserted.of(group, -counts.min())
     stays, whole = pa.array(counts > 0), after.combine_chunks()
     parts = [ROWS, *(name for each in accumulators for name in each.parts)]
     columns = {name: whole.column(name).combine_chunks().filter(stays) for name in parts}

@@ -20,12 +20,11 @@ import pyarrow.types as t
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, KeyedTable, Operator, OutputPort, WindowState
-from operators.aggregate.accumulators import Ints, group_codes, is_alike_type, plain_column
+from operators.aggregate.accumulators import Ints, check_alike, comparable, group_codes, plain_column
 from operators.aggregate.aggregate import MAX_PARTIAL_GROUPS, ROWS_OF_A_BATCH
 from operators.aggregate.errors import ColumnTypeChanged, NeverInserted, RowsNotKept
 from operators.aggregate.fields import check_keys, check_objects, check_values, names_of
 from operators.aggregate.groups.totals import json_of
-from operators.transform.content import contents_of_column
 
 T = TypeVar("T", default=Any)
 
@@ -86,7 +85,7 @@ class Ranking:
     def ranked(self, table: pa.Table, *numbers: Ints) -> Ranked:
         """Return the different rows of a table in their order. `numbers`: how often each row is there, in one way or several."""
         names = sorted({*table.column_names} - {ROWS})
-        compared = pa.table({name: _comparable(table.column(name)) for name in names})
+        compared = pa.table({name: comparable(table.column(name).combine_chunks()) for name in names})
         same, first = group_codes(compared, names)
         compared = compared.take(pa.array(first))
         ties = [(name, "descending" if self.all_descending else "ascending") for name in names]
@@ -165,9 +164,7 @@ class RankedRows:
             return
         if (known := kept.columns) is not None:
             for name in ranking.keys:
-                was, now = known.field(name).type.value_type, rows.field(name).type
-                if not is_alike_type(was, now):
-                    raise ColumnTypeChanged(column=name[:-1], before=str(was), now=str(now))
+                check_alike(name[:-1], known.field(name).type.value_type, rows.field(name).type)
             if keeps_all != (ALL in known.names):
                 raise RowsNotKept(now="may" if keeps_all else "may not")
             own = pa.schema([(field.name, field.type.value_type) for field in known if field.name != ALL])
@@ -180,9 +177,8 @@ class RankedRows:
         ranked = ranking.ranked(rows, np.where(was_there, numbers, 0), numbers)
         earlier, left = ranked.numbers
         if left.min() < 0:
-            row = _named(ranked.rows.slice(int(left.argmin()), 1)).to_pylist()[0]
-            group = ", ".join(f"{name}={value!r}" for name, value in row.items())
-            raise NeverInserted(group=group, rows=-int(left.min()))
+            (row,) = _named(ranked.rows.slice(int(left.argmin()), 1)).to_pylist()
+            raise NeverInserted.of(row, -left.min())
         stood, stand = ranking.standing(ranked, earlier), ranking.standing(ranked, left)
         _put(kept, ranking, ranked, left if keeps_all else stand, [ALL] if keeps_all else [])
         emit_rows(ranked.rows, stood - stand, output.retract_batch)
@@ -235,14 +231,6 @@ def _together(tables: Sequence[pa.Table]) -> pa.Table:
         first = {field.name: field.type for field in reversed(fields)}
         odd = next(field for field in fields if field.type != first[field.name])
         raise ColumnTypeChanged(column=odd.name[:-1], before=str(first[odd.name]), now=str(odd.type)) from error
-
-
-def _comparable(column: pa.ChunkedArray) -> pa.Array:
-    """Return values of a type that Arrow sorts and encodes, the same for equal values."""
-    array = column.combine_chunks()
-    if t.is_nested(array.type):
-        return pa.array(contents_of_column(array), pa.binary())
-    return array.cast(pa.string()) if t.is_string_view(array.type) else array
 
 
 def _with_numbers(rows: pa.Table, numbers: Ints) -> pa.Table:

@@ -13,10 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dagflow import KeyedTable
-from operators.aggregate.accumulators import group_codes
+from operators.aggregate.accumulators import comparable, group_codes
 from operators.aggregate.errors import NeverInserted
 from operators.join.errors import JoinColumnChanged
-from operators.transform.content import contents_of_column
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Marks = np.ndarray[Any, np.dtype[np.bool_]]
@@ -183,18 +182,14 @@ def _taken_back(old: pa.RecordBatch, rows: pa.RecordBatch) -> Marks:
     if missing.any():
         at = int(np.flatnonzero(others == int(missing.argmax()))[0])
         (row,) = rows.slice(at, 1).to_pylist()
-        raise NeverInserted(group=", ".join(f"{name}={value!r}" for name, value in row.items()), rows=int(missing.max()))
+        raise NeverInserted.of(row, missing.max())
     return gone
 
 
 def equal_rows(rows: pa.RecordBatch) -> Ints:
     """Return a number for each row, the same for equal rows: a null is one value, and so is NaN."""
-    columns = [
-        pa.array(list(contents_of_column(column)), pa.binary()) if pa.types.is_nested(column.type) else column
-        for column in rows.columns
-    ]
-    names = list(map(str, range(len(columns))))
-    return group_codes(pa.RecordBatch.from_arrays(columns, names=names), names)[0]
+    names = list(map(str, range(rows.num_columns)))
+    return group_codes(pa.RecordBatch.from_arrays(list(map(comparable, rows.columns)), names=names), names)[0]
 
 
 def ranks(codes: Ints) -> Ints:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dagflow import OperatorContext
+from dagflow.arrow_types import joint_type
 from operators.aggregate.fields import check_columns
 from operators.join.buffer import together
 from operators.join.errors import JoinColumnsClash, JoinColumnsDiffer, JoinColumnsUnknown, JoinKeyRefused, JoinKeysDiffer
@@ -90,7 +91,7 @@ class RowJoin:
                         keys = right.column(other).take(partners[run])
                         if pa.types.is_null(columns[at].type):
                             columns[at] = columns[at].cast(keys.type)
-                        if _joint(columns[at].type, keys.type) != columns[at].type:
+                        if joint_type(columns[at].type, keys.type) != columns[at].type:
                             types = (str(columns[at].type), str(keys.type))
                             raise JoinKeysDiffer(operator=self.context.name, column=name, types=types)
                         columns[at] = pc.coalesce(columns[at], keys.cast(columns[at].type))
@@ -142,11 +143,3 @@ def one_table(batches: Sequence[pa.RecordBatch], schema: pa.Schema | None) -> pa
     if batches:
         return pa.concat_tables(map(pa.Table.from_batches, ([batch] for batch in batches)), promote_options="default")
     return None if schema is None else schema.empty_table()
-
-
-def _joint(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """Return the type that has the values of both; None for none."""
-    try:
-        return pa.unify_schemas([pa.schema({"": one}), pa.schema({"": other})], promote_options="permissive").field(0).type
-    except pa.ArrowTypeError:
-        return None

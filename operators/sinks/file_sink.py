@@ -75,8 +75,8 @@ class FileSink(Operator):
         return [self.path]
 
     def behind_current(self) -> tuple[Operator, Operator] | None:
-        """Return the operator that has all rows that stand, and this sink replacing its files by them."""
-        return behind_current(self, self.mode) if self.output_folders() else None
+        """Return the operator that has all rows that stand, and this sink replacing its content by them."""
+        return behind_current(self, self.mode)
 
     def content_properties(self) -> tuple[str, ...]:
         """Return the mode."""

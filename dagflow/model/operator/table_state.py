@@ -17,7 +17,6 @@ from dagflow.model.types.keyed_rows import (
     KeyedRows,
     RecordKey,
     codes_of,
-    joint_type,
     keys_of_columns,
     kind_of,
     merged,
@@ -173,6 +172,8 @@ class KeyedTable:
 
     def _together_with(self, given: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
         """Return the columns of the table with those of more rows. Raises TypeError where these are not declared, or differ."""
+        from dagflow.arrow_types import joint_type
+
         known = {field.name: field.type for field in self.columns or ()}
         if self.declared is not None:
             if known.keys() != given.keys():

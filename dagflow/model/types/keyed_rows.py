@@ -355,23 +355,6 @@ def merged(rows: Sequence[KeyedRows]) -> KeyedRows:
     return _sorted(_one([with_columns(each.batch, schema) for each in some]), np.concatenate([each.codes for each in some]))
 
 
-def joint_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """Return the type that takes the values of both; None where there is none. A cast to it refuses values that would change.
-
-    >>> import pyarrow as pa
-    >>> joint_type(pa.null(), pa.string()), joint_type(pa.list_(pa.int8()), pa.list_(pa.int64()))
-    (DataType(string), ListType(list<item: int64>))
-    >>> joint_type(pa.int8(), pa.string())
-    """
-    import pyarrow as pa
-
-    try:
-        both = pa.unify_schemas([pa.schema({"": one}), pa.schema({"": other})], promote_options="permissive")
-    except pa.ArrowTypeError:
-        return None
-    return both.field(0).type
-
-
 def with_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return rows with the columns of a schema: others are null, and those without values get their type."""
     import pyarrow as pa

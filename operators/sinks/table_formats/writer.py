@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from pyarrow import types as t
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, Operator, OperatorContext, Sink, SinkLaunch, StagedWindow, WindowMark
+from dagflow import InputPort, OperatorContext, Sink, SinkLaunch, StagedWindow, WindowMark
 from dagflow.arrow_types import type_named
 from dagflow.config import one_of
 from dagflow.errors import HistoriesDiffer
@@ -52,7 +52,7 @@ from operators.sinks.tables.acceptance import TableLimits, check_keys, check_nam
 from operators.sinks.tables.changes import net_changes
 from operators.sinks.tables.earlier import earlier_rows
 from operators.sinks.tables.errors import ForeignChange, KeysNotUnique
-from operators.sinks.tables.modes import MODES, ON_SCHEMA_CHANGE, Mode, OnSchemaChange, behind_current, mode_problems
+from operators.sinks.tables.modes import MODES, ON_SCHEMA_CHANGE, Mode, OnSchemaChange, mode_problems
 
 T = TypeVar("T", default=Any)
 
@@ -107,14 +107,6 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
             problems.extend(mode_problems(self.mode, self.keys))
             if not self.suffix.endswith(".parquet"):
                 problems.append(f"suffix is {self.suffix!r}: files of a table are Parquet")
-
-    def behind_current(self) -> tuple[Operator, Operator] | None:
-        """Return the operator that has all rows that stand, and this sink replacing the rows of the table by them."""
-        return behind_current(self, self.mode)
-
-    def content_properties(self) -> tuple[str, ...]:
-        """Return the mode. Other keys are what a launch needs that was refused for those it had."""
-        return ("mode",)
 
     def output_folders(self) -> list[str]:
         """Return none: the table's own log says which files count."""

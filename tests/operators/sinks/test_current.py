@@ -172,8 +172,9 @@ def test_lines_of_text(tmp_path: Path) -> None:
         lines = dag.add_operator("lines", RecordWriter(tmp_path / "out"))
         dag.add_stream("text", dag.operators["sink"].operator.output, lines.input)
 
-    for number, rows in enumerate([[("a", 1), ("b", 1)], [("a", 2)]]):
-        write(tmp_path, number, rows)  # type: ignore[arg-type]
+    files: list[list[Row]] = [[("a", 1), ("b", 1)], [("a", 2)]]
+    for number, rows in enumerate(files):
+        write(tmp_path, number, rows)
         run_dag(populate_dag, run_folder=str(tmp_path / "run"))
     lines = [line for file in (tmp_path / "out" / "current").iterdir() for line in file.read_text().splitlines()]
     assert sorted(lines) == ["a: 2", "b: 1"]
