@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 BENCH ?= lines cold ledger scan exchange decisions skew bursts sinks sources logs live page scale state
 READY := $(VENV)/.ready
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full test-nightly test-pythons test-connect chaos faults proofs coverage lint format types bench docs ci clean
+.PHONY: help run test test-full test-nightly test-pythons test-connect chaos faults laws proofs coverage lint format types bench docs ci clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1#\2/p' $(MAKEFILE_LIST) | awk -F'#' '{printf "%-17s %s\n", $$1, $$2}'
@@ -39,6 +39,9 @@ chaos: $(READY) ## kills launches at random, some hundred times (an hour): make 
 
 faults: $(READY) ## hits launches at each of their calls, and cuts the power (15 hours): make faults SHIFT=3/100 ARGS='--application NatsWriter'
 	$(BIN)/python -m tests.faults --shift $(or $(SHIFT),1/1) $(ARGS)
+
+laws: $(READY) ## random DAGs on random input, cut at random, against a reference and DuckDB (hours): make laws ARGS='--count 50000 --seed 7'
+	$(BIN)/python -m tests.laws $(ARGS)
 
 proofs: $(READY) ## proves every shipped reader splittable, at depth (some minutes each): make proofs ARGS='-k BGZF'
 	$(BIN)/pytest -q --hypothesis-profile=nightly -m nightly tests/testing/test_every_reader.py $(ARGS)

@@ -40,6 +40,7 @@ from dagflow.model.operator.sink import StagedWindow as StagedWindow
 from dagflow.model.operator.sink import WindowMark as WindowMark
 from dagflow.model.operator.state import State as State
 from dagflow.model.operator.state import WindowState as WindowState
+from dagflow.model.operator.stream_columns import StreamColumns as StreamColumns
 from dagflow.model.operator.table_state import KeyedTable as KeyedTable
 from dagflow.model.operator.table_state import TableState as TableState
 from dagflow.model.types.records import BlockIds as BlockIds
@@ -48,6 +49,7 @@ from dagflow.model.types.records import FileInfo as FileInfo
 from dagflow.model.types.records import FileMetadata as FileMetadata
 from dagflow.model.types.records import ReaderRecord as ReaderRecord
 from dagflow.model.types.records import Window as Window
+from dagflow.model.types.table_keys import TableKeys as TableKeys
 from dagflow.render.peek import peek as peek
 from dagflow.render.views import graph as graph
 from dagflow.render.views import plan as plan

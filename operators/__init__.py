@@ -2,7 +2,7 @@
 
 The names are in `__init__.pyi`, where a new operator adds a line. Read in this order:
 
-1. `transform`: operators from record to record. `filter` is the simplest of all.
+1. `transform`: operators from record to record. `filter` is the simplest of all. `expressions`: `col`, `lit`, `when`.
 2. `aggregate`, `join`: operators by key.
 3. `files`: finding files and cutting them into blocks. `readers`: reading blocks. `contexts`: records within a block.
 4. `formats`: rows and columns of files. `compression`: packed files. `sources`: tables of databases. `tables`: those of files.

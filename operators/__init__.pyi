@@ -17,6 +17,10 @@ from operators.contexts.fixed_bytes import FixedBytesReaderContext as FixedBytes
 from operators.contexts.fixed_records import FixedRecordsReaderContext as FixedRecordsReaderContext
 from operators.contexts.line import LineReaderContext as LineReaderContext
 from operators.contexts.read_ahead_line import ReadAheadLineReaderContext as ReadAheadLineReaderContext
+from operators.expressions.columns import Expression as Expression
+from operators.expressions.columns import col as col
+from operators.expressions.columns import lit as lit
+from operators.expressions.columns import when as when
 from operators.files.dataset_input import DatasetInput as DatasetInput
 from operators.files.file_input import FileInput as FileInput
 from operators.files.scanner import TimeBasedDirectoryScanner as TimeBasedDirectoryScanner
@@ -73,6 +77,7 @@ from operators.transform.filter import Filter as Filter
 from operators.transform.flat_map import FlatMap as FlatMap
 from operators.transform.map import Map as Map
 from operators.transform.sample import Sample as Sample
+from operators.transform.select import Select as Select
 from operators.transform.spark_operator import SparkOperator as SparkOperator
 from operators.transform.split import Split as Split
 from operators.transform.union import Union as Union

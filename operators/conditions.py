@@ -14,7 +14,7 @@ def is_function(name: str) -> Condition:
 
 
 def is_expression(name: str) -> Condition:
-    """Return the condition that a property is a `pyarrow.compute` expression, which is not callable."""
+    """Return the condition that a property is an expression over batches, which is not callable."""
     return lambda operator: getattr(operator, name) is not None and not callable(getattr(operator, name))
 
 

@@ -1,8 +1,11 @@
-"""Properties that hold names: of columns, topics or subjects."""
+"""Properties that hold names: of columns, topics or subjects; and constructors that take names of columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import attrs
 
 
 def one_or_more(value: Iterable[str] | str) -> tuple[str, ...]:
@@ -12,3 +15,31 @@ def one_or_more(value: Iterable[str] | str) -> tuple[str, ...]:
     (('id',), ('country', 'id'))
     """
     return (value,) if isinstance(value, str) else tuple(value)
+
+
+def constructor_arguments(
+    cls: Any,
+    listed: tuple[str, tuple[str, ...]],
+    columns: tuple[str, dict[str, Any]],
+    is_column: Callable[[Any], bool] = lambda value: False,
+) -> dict[str, Any]:
+    """Return the properties of a class whose constructor takes names in order, and columns by name beside its properties.
+
+    Args:
+        cls: the class.
+        listed: the property that has the names in order, and these.
+        columns: the property that has the columns, and all arguments by name.
+        is_column: whether a value under the name of a property is that of a column.
+
+    Raises TypeError where one of the two properties is given as such too.
+    """
+    arguments = columns[1]
+    known = {field.name for field in attrs.fields(cls) if field.init}
+    own = {name: value for name, value in arguments.items() if name in known and not is_column(value)}
+    others = {name: value for name, value in arguments.items() if name not in own}
+    for name, given in (listed, (columns[0], others)):
+        if name not in own:
+            own[name] = given
+        elif given:
+            raise TypeError(f"{cls.__name__} got {name}={own[name]!r} and more of them: give all in one place")
+    return own

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from typing import Any
 
 import pytest
@@ -14,6 +15,10 @@ from tests import tiers
 # `make coverage` measures the processes of the tests; the processes that these start would only be slowed down.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.pop("COVERAGE_PROCESS_START", None)
+
+# The tests start thousands of processes, and each would compile all modules again: 1.2 s of 1.9 s.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Shells' background jobs and nohup ignore signals, and what the tests start would inherit that; a handler is not inherited.
 for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):

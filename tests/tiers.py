@@ -42,6 +42,9 @@ def assign(item: pytest.Item) -> None:
 def worker_of(nodeid: str) -> str:
     """Return the name of the group of tests that one worker runs: a file, or all tests of Spark, which share one JVM.
 
-    The name of a test is all that pytest-xdist's scheduler knows of it.
+    Of laws, each test is a group: a file of them takes longer than all others. The name of a test is all that pytest-xdist's
+    scheduler knows of it.
     """
-    return SPARK if re.search("spark|cluster|connect", nodeid.lower()) else nodeid.partition("::")[0]
+    if re.search("spark|cluster|connect", nodeid.lower()):
+        return SPARK
+    return nodeid if re.search(r"/test_(laws?|random_dags)\.py", nodeid) else nodeid.partition("::")[0]

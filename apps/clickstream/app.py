@@ -83,7 +83,10 @@ def count_clicks(dag: DAG, conf: Settings, splitter: Any, reader: Any) -> None:
     messages = dag.add_operator("reader", reader)
     clicks = dag.add_operator("clicks", Map(click_of, on_error="route"))
     # The watermark is that of the slowest partition: clicks are not late because another partition was read first.
-    minutes = Tumbling[Click, str, int](60, time="time", by="page", out_of_orderness=None, allowed_lateness=conf.allowed_lateness)
+    # With scope="window", the files are a log of all firings of a minute; the table has the last one.
+    minutes = Tumbling[Click, str, int](
+        60, time="time", by="page", out_of_orderness=None, allowed_lateness=conf.allowed_lateness, scope="window"
+    )
     by_minute = dag.add_operator("by_minute", minutes)
     rows = dag.add_operator("rows", Map(page_minute))
     files = dag.add_operator("files", ParquetWriter(f"{conf.output}/minutes"))

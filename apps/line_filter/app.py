@@ -21,9 +21,6 @@ class Settings:
 def populate_dag(dag: DAG, conf: Settings) -> None:
     """Connect splitter → reader → filter → writer."""
     splitter = dag.add_operator("splitter", FileSplitterInput(files=conf.input))
-    reader = dag.add_operator("reader", BlockReader())  # lines of text, read ahead, by default
-    keep = dag.add_operator("keep", Filter(~pc.starts_with(pc.field("record"), conf.prefix)))
-    writer = dag.add_operator("writer", RecordWriter(path=conf.output))
-    dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
-    dag.add_stream("lines", reader.messages, keep.input)
-    dag.add_stream("kept", keep.output, writer.input)
+    lines = splitter.blocks_metadata_output.to(BlockReader(), name="reader")  # lines of text, read ahead, by default
+    keep = lines.to(Filter(~pc.starts_with(pc.field("record"), conf.prefix)), name="keep")
+    keep.to(RecordWriter(path=conf.output), name="writer")

@@ -110,7 +110,7 @@ def populate_dag(dag: DAG, conf: Settings) -> None:
     sections = dag.add_operator("sections", PerSection())
     sections_writer = dag.add_operator("sections_writer", CsvWriter[Section](conf.sections))
     sums = dag.add_operator("sums", Sum[Package, str, int]("installed_size", by="maintainer"))
-    top = dag.add_operator("top", TopN[KeyValue[str, int]](conf.top, "value", scope="window"))
+    top = dag.add_operator("top", TopN[KeyValue[str, int]](conf.top, "value"))
     maintainers = dag.add_operator("maintainers", Map(maintainer_of))
     maintainers_writer = dag.add_operator("maintainers_writer", CsvWriter[Maintainer](conf.maintainers))
     dag.add_stream("records", index.messages, packages.input)

@@ -44,9 +44,9 @@ def populate_dag(dag: DAG, conf: Settings) -> None:
     lines = dag.add_module("lines", FileInput(conf.input, block_size=conf.block_size))
     split = dag.add_operator("split", FlatMap[Any, str](pc.utf8_split_whitespace(ONLY_WORDS)))
     words = dag.add_operator("words", Filter[str](pc.field("value") != ""))  # a line without words is split into ""
-    count = dag.add_operator("count", Count[str, str](by="value", running=True, output_mode="complete"))
+    count = dag.add_operator("count", Count[str, str](by="value"))
     totals = dag.add_operator("totals", Map(word_total))
-    writer = dag.add_operator("writer", CsvWriter[WordTotal](conf.output, mode="replace"))
+    writer = dag.add_operator("writer", CsvWriter[WordTotal](conf.output))
     dag.add_stream("lines", lines.messages, split.input)
     dag.add_stream("split words", split.output, words.input)
     dag.add_stream("words", words.output, count.input)

@@ -15,7 +15,7 @@ from benchmarks import report
 from benchmarks.rounds import Case, Contestant, Limit
 from benchmarks.state.window import CountedByHandler, Slot
 from dagflow.state.task_states import MapCache
-from operators import Count
+from operators import Count, Tumbling
 
 MARK = "state measured"
 ROWS = 1 << 15  # of a batch
@@ -41,7 +41,7 @@ def updates(folder: Path, keys: int, title: str, name: str, most: float, make: C
 
 def few_beside_many(folder: Path, known: int) -> Case:
     """Windows of 1,000 rows of random keys, of many that are kept."""
-    slot, chance = Slot(str(folder), Count(by="key", running=True, combiner=False), "batch"), np.random.default_rng(7)
+    slot, chance = Slot(str(folder), Count(by="key", combiner=False), "batch"), np.random.default_rng(7)
 
     def fill() -> None:
         if slot.window == 0:
@@ -61,12 +61,35 @@ def few_beside_many(folder: Path, known: int) -> Case:
     return Case("few", title, contestants, [Limit("dagflow", 100, "ms"), Limit("dagflow, in a new process", 100, "ms")], "ms")
 
 
+def open_windows(folder: Path, known: int) -> Case:
+    """Windows of 20 rows, beside few time windows that are open, and beside many."""
+    chance = np.random.default_rng(7)
+
+    def rows(keys: np.ndarray[Any, Any]) -> pa.RecordBatch:
+        times = pa.array(600_000_000 + chance.integers(0, 60_000_000, len(keys))).cast(pa.timestamp("us"))
+        return pa.record_batch({"key": keys, "at": times})
+
+    def contestant(name: str, known: int) -> Contestant:
+        tumbling = Tumbling[Any, Any, Any](60, time="at", by="key", out_of_orderness=86_400, fire_at_end=False)
+        slot = Slot(str(folder / str(known)), tumbling, "batch")
+
+        def run() -> float:
+            if slot.window == 0:
+                slot.run([rows(np.arange(known))])
+            return slot.run([rows(chance.integers(0, known, 20))]) * 1e3
+
+        return Contestant(name, run)
+
+    contestants = [contestant("beside 20", 20), contestant("dagflow", known)]
+    return Case("open", f"a window of 20 rows with {known:,} time windows open", contestants, [Limit("dagflow", 20, "ms")], "ms")
+
+
 def cases(folder: Path, keys: int, known: int) -> Iterator[Case]:
     """Yield all cases."""
     every = np.random.default_rng(5).permutation(keys)
     for kind, most in (("integers", 1_000), ("texts", 3_000)):
         chunks = batches(every, text=kind == "texts")
-        counted = Count[Any, Any](by="key", running=True, combiner=False)
+        counted = Count[Any, Any](by="key", combiner=False)
 
         def make(kind: str = kind, counted: Any = counted) -> Slot:
             return Slot(str(folder / kind), counted, "batch")
@@ -78,6 +101,7 @@ def cases(folder: Path, keys: int, known: int) -> Iterator[Case]:
         folder, keys, title, "handler", 5_000, lambda: Slot(str(folder / "handler"), CountedByHandler(), "record"), records
     )
     yield few_beside_many(folder / "few", known)
+    yield open_windows(folder / "open", min(known, 100_000))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

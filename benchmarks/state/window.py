@@ -81,7 +81,7 @@ class Slot:
                     NAME,
                     attrs.evolve(self.operator),
                     {"input": PortPlan(self.form, type_)},
-                    {"output": OutputPlan(Any, (("end", "input"),), batches)},
+                    {"output": OutputPlan(Any, (("end", "input"),), batches, is_changing=bool(self.operator.emits_changes))},
                 ),
                 ProgramOperator("end", Dropped(), {"input": PortPlan("batch" if batches else "stream", Any)}, {}),
             ),

@@ -1,6 +1,6 @@
 """Arrow types as text and back, and the type that is wide enough for two.
 
-`held` has the values that objects of Python can hold, `buffers` arrays from numbers and back.
+`held` has the values that objects of Python can hold, `buffers` arrays from numbers and back, and the order of integers.
 """
 
 from __future__ import annotations

@@ -52,6 +52,30 @@ def marks_of(array: pa.Array) -> np.ndarray[Any, Any]:
     return np.unpackbits(bits, count=len(array) + array.offset, bitorder="little")[array.offset :].astype(bool)
 
 
+def order_of(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the places of integers in ascending order, equal ones in the order in which they are there.
+
+    NumPy sorts values in a tenth of the time of its stable `argsort`. So the places are sorted along, as the low bits.
+
+    >>> order_of(np.array([7, 5, 7, 6])).tolist()
+    [1, 3, 0, 2]
+    """
+    if not len(numbers) or (numbers[1:] >= numbers[:-1]).all():
+        return np.arange(len(numbers))
+    least = numbers.min()
+    above = numbers.astype(np.uint64) - np.array(least).astype(np.uint64)  # modulo 2**64
+    place_bits = np.uint64((len(numbers) - 1).bit_length())
+    low = (np.uint64(1) << place_bits) - np.uint64(1)
+    places = np.arange(len(numbers), dtype=np.uint64)
+    if int(above.max()) >> (64 - int(place_bits)) == 0:
+        return (np.sort((above << place_bits) | places) & low).astype(np.int64)
+    order = (np.sort((above & ~low) | places) & low).astype(np.int64)
+    in_order = above[order]
+    if (in_order[1:] < in_order[:-1]).any():  # numbers that differ in the low bits only
+        order = order[np.argsort(in_order, kind="stable")]
+    return order
+
+
 def of_bytes(values: Sequence[bytes], kind: pa.DataType) -> pa.Array:
     """Return an array of text (in UTF-8) or bytes. Raises OverflowError where its offsets are too small for so many bytes.
 

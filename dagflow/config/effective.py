@@ -237,7 +237,9 @@ def _inner(value: Any, hint: Any) -> str:
         pairs = (f"{key} = {_inner(item, hints.element(part, 1))}" for key, item in value.items())
         return "{" + ", ".join(pairs) + "}"
     if attrs.has(type(value)) and not isinstance(value, type):
-        cls = type(value)
+        cls: Any = type(value)
+        if cls.__str__ is not object.__str__:  # as its author wants it to be shown
+            return str(value)
         parts = (f"{a.name}={_inner(getattr(value, a.name), hints.field_hint(cls, a))}" for a in attrs.fields(cls))
         return f"{cls.__name__}({', '.join(parts)})"
     if callable(value) and hasattr(value, "__qualname__"):

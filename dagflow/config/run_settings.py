@@ -63,6 +63,9 @@ class RunSettings:
     window: Seconds | None = attrs.field(default=None, validator=positive)
     """longest time that a window stays open; none: no limit with --once, 500ms with --continuous"""
 
+    every: Seconds | None = attrs.field(default=None, validator=attrs.validators.optional(not_negative))
+    """with --continuous: time between two emission points, at which changing results reach sinks; 0 and none: each window"""
+
     max_windows: int | None = attrs.field(default=None, validator=attrs.validators.optional(_at_least_one))
     """end the run after this many windows"""
 

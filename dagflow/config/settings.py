@@ -21,19 +21,30 @@ class SettingsMapping(Mapping[str, Any]):
     """The `conf` of an application without a class of its settings: read-only, by dotted key.
 
     Values are text, unless they begin with `[` or `{`, come from a TOML file or from code. A key that was not given raises
-    MissingSetting, which is a KeyError.
+    MissingSetting, which is a KeyError. Settings in settings are there as they were given, too.
 
-    >>> SettingsMapping({"input": "logs"})["input"]
-    'logs'
+    >>> conf = SettingsMapping({"input": "logs", "splitter.block_size": 997})
+    >>> conf["input"], conf["splitter.block_size"], conf["splitter"]
+    ('logs', 997, {'block_size': 997})
     """
 
     def __init__(self, items: Mapping[str, Any]) -> None:
         self._items = dict(items)
 
     def __getitem__(self, key: str) -> Any:
-        if key not in self._items:
+        if key in self._items:
+            return self._items[key]
+        nested: dict[str, Any] = {}
+        for name, value in self._items.items():
+            if name.startswith(f"{key}."):
+                *outer, last = name.removeprefix(f"{key}.").split(".")
+                inner = nested
+                for each in outer:
+                    inner = inner.setdefault(each, {})
+                inner[last] = value
+        if not nested:
             raise MissingSetting(key=key)
-        return self._items[key]
+        return nested
 
     if not TYPE_CHECKING:  # checkers report attributes that do not exist
 

@@ -34,6 +34,7 @@ from dagflow.model.graph.expand import ExpandedDag, expand
 from dagflow.model.graph.module import ModuleNode
 from dagflow.model.graph.partitioning import key_given, partitioner_of
 from dagflow.model.operator.ports import input_ports
+from dagflow.planning.emission import Emission, refuse_whole_results
 from dagflow.planning.errors import ScopeNotWritten
 from dagflow.planning.plan import Plan
 from dagflow.planning.scopes import refuse_parts
@@ -59,11 +60,12 @@ class LoadedApplication:
     applied_ports: dict[str, dict[str, dict[str, Setting]]]
     attributes: dict[str, dict[str, Setting]] = attrs.field(factory=dict)
 
-    def plan(self) -> Plan:
-        """Check and plan the DAG. Raises DagError."""
-        plan = make_plan(self.expanded)
+    def plan(self, emission: Emission | None = None) -> Plan:
+        """Check and plan the DAG. `emission`: when changing streams reach sinks; None: as the settings say. Raises DagError."""
+        plan = make_plan(self.expanded, emission or Emission(self.run.continuous, self.run.every))
         if self.run.continuous:
             refuse_parts(plan.written, ScopeNotWritten.CONTINUOUS)
+        refuse_whole_results(plan.written, plan.emission)
         return plan
 
 

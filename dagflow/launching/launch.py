@@ -257,7 +257,8 @@ class _Launch:
         folders.claim(settings.fresh)
         is_starting_over = settings.fresh or folders.is_starting_over()
         unreadable = folders.start_over(lock.check, lambda: sweep_replaced(self.plan, application)) if is_starting_over else []
-        launch_id = f"{time.strftime('%Y%m%dT%H%M%S')}-{uuid.uuid4().hex[:6]}"
+        now = time.time()  # to the microsecond: names of launches are in the order in which they began
+        launch_id = f"{time.strftime('%Y%m%dT%H%M%S', time.localtime(now))}-{int(now % 1 * 1e6):05x}{uuid.uuid4().hex[:6]}"
         stack.enter_context(within(run=launch_id, at_work=operator_at_work))
         log = folders.log(settings.durability == "machine")
         if is_after_crash:
@@ -274,6 +275,8 @@ class _Launch:
             events.send(Warned(text=text))
         for text in warnings:
             events.send(Warned(text=text))
+        if settings.every is not None and not settings.continuous:
+            events.send(Warned(text="every is for --continuous: without it, a launch emits once, when its input is exhausted"))
         if forgetful:
             text = f"{', '.join(forgetful)}: without a run folder, the next launch publishes everything again: set run_folder"
             events.send(Warned(text=text))

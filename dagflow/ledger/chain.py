@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
 from dagflow.errors import DagflowError
-from dagflow.ledger.codec import FORMAT, decode_entry, encode_entry, format_after
+from dagflow.ledger.codec import FORMAT, decode_entry, encode_entry, format_of
 from dagflow.ledger.errors import (
     HeadMoved,
     LedgerDamaged,
@@ -199,7 +199,7 @@ class Ledger(LedgerReader):
             system_time=now if head is None else max(now, head.system_time),  # clocks go back, ledgers do not
             event=event,
             carried=carried,
-            format=max(format_after(carried), 1 if head is None else head.format),
+            format=max(format_of(event, carried), 1 if head is None else head.format),
         )
 
     def _check_known(self, event: Event) -> None:

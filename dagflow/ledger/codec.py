@@ -17,11 +17,21 @@ import attrs
 
 from dagflow.bounded_json import check_depth
 from dagflow.ledger.errors import EntryMalformed
-from dagflow.ledger.events import KINDS, CarriedNumbers, Event, LedgerEntry, SetSchema, UnknownEvent
+from dagflow.ledger.events import (
+    KINDS,
+    AddData,
+    CarriedNumbers,
+    Event,
+    ExecuteQuery,
+    LedgerEntry,
+    SetSchema,
+    UnknownEvent,
+)
 from dagflow.storage import hash_bytes
 
-FORMAT = 2
-"""The newest format. Entries are of format 1 before the first one that replaces rows, and of format 2 from there on."""
+FORMAT = 3
+"""The newest format. Entries are of format 1 before the first one that replaces rows. They are of format 2 from there on, and of
+format 3 from the first one that replaces some rows only, or has no files."""
 
 
 class NotCanonical(ValueError):
@@ -39,12 +49,16 @@ def canonical(value: Any) -> bytes:
     return _dump(_plain(value, "value"))
 
 
-def format_after(carried: CarriedNumbers) -> int:
-    """Return the format of an entry by the numbers that it carries: the oldest one that can express the dataset.
+def format_of(event: Event, carried: CarriedNumbers) -> int:
+    """Return the format of an entry by its event and the numbers that it carries: the oldest one that can express the dataset.
 
-    Versions of dagflow that know format 1 only would take replaced rows for content, so they append nothing after format 2.
+    Versions of dagflow that know format 1 only would take replaced rows for content, so they append nothing after format 2. Those
+    that know format 2 would miss files that are kept.
     """
-    return 1 if carried.replaced is None else FORMAT
+    data = event.new_data if isinstance(event, AddData | ExecuteQuery) else None
+    if data is not None and (data.kept or not data.files):
+        return FORMAT
+    return 1 if carried.replaced is None else 2
 
 
 def schema_hash(event: SetSchema) -> str:

@@ -167,6 +167,14 @@ class ObjectDamaged(LedgerDamaged):
 
 
 @error
+class FileNotKept(LedgerDamaged):
+    """An entry keeps a file that was not content of the dataset before it, or was another one."""
+
+    code: ClassVar[str] = "DF841"
+    example = {"place": "out", "seq": 5, "reason": "it keeps part-3.txt, which was not content before"}
+
+
+@error
 class CurrentDiffers(LedgerDamaged):
     """The name `current` of a dataset does not lead to the snapshot that is its content. Readers of the ledger are right."""
 

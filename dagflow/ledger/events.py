@@ -72,15 +72,31 @@ class DataFile:
 
 
 @attrs.frozen(kw_only=True)
+class KeptFiles:
+    """Files of earlier entries that stay where an entry replaces others.
+
+    Attributes:
+        schema: the number of the SetSchema under which they were written.
+        files: in the order of their rows, as the entries that added them have them.
+    """
+
+    schema: int
+    files: tuple[DataFile, ...]
+    unknown: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
 class DataSlice:
     """The rows that an entry adds: files that follow each other in the order of offsets.
 
     Attributes:
         interval: the offsets of all rows.
-        files: at least one.
+        files: at least one, unless the entry only replaces files.
         schema_hash: of the schema in effect, see `schema_hash`.
         logical_hash: of the values, however they are written; absent where the writer's bytes are reproducible themselves.
-        replaces: whether these rows take the place of all earlier ones, which are no longer content of the dataset.
+        replaces: whether these rows take the place of all earlier ones but those that are kept. What is replaced is no longer
+            content of the dataset.
+        kept: the earlier files that stay, by the schema that they were written under, in the order of their rows.
     """
 
     interval: OffsetInterval
@@ -88,11 +104,17 @@ class DataSlice:
     schema_hash: str
     logical_hash: str | None = None
     replaces: bool = False
+    kept: tuple[KeptFiles, ...] = ()
     unknown: Mapping[str, Any] = attrs.field(factory=dict)
 
     @property
+    def kept_files(self) -> list[DataFile]:
+        """The earlier files that stay, in the order of their rows."""
+        return [file for each in self.kept for file in each.files]
+
+    @property
     def size(self) -> int:
-        """The bytes of all files."""
+        """The bytes of the files that the entry adds."""
         return sum(file.size for file in self.files)
 
 
@@ -215,10 +237,12 @@ class SetSchema:
     Attributes:
         written: how files hold the rows, as far as their names do not say: `kind` (`csv`, `json`, `parquet`), and of CSV
             `delimiter`, `quote`, `null` and `header`. Columns that name folders are not in the files.
+        replaces: whether the next slice takes the place of all rows that are there, so that fields may get any types.
     """
 
     schema: tuple[SchemaField, ...]
     written: Mapping[str, Any] = attrs.field(factory=dict)
+    replaces: bool = False
     unknown: Mapping[str, Any] = attrs.field(factory=dict)
 
 
@@ -322,7 +346,7 @@ class CarriedNumbers:
         transform: the newest SetTransform.
         data: the newest data entry.
         rows: the newest data entry that added rows.
-        replaced: the newest data entry whose rows took the place of all earlier ones.
+        replaced: the newest data entry that replaced earlier rows: with it begins the content.
         sources: the newest SetSource by the source's name.
         windows: the newest window committed, by application.
         kinds: all kinds of events up to here, sorted.
@@ -391,3 +415,12 @@ class LedgerEntry:
     def data(self) -> DataEvent | None:
         """The event, if it is a data event."""
         return self.event if isinstance(self.event, AddData | ExecuteQuery) else None
+
+    @property
+    def content(self) -> list[tuple[int, DataFile]]:
+        """The files that the entry keeps and adds, in the order of their rows, each with the number of its SetSchema."""
+        data = None if self.data is None else self.data.new_data
+        if data is None or self.carried.schema is None:
+            return []
+        kept = [(each.schema, file) for each in data.kept for file in each.files]
+        return kept + [(self.carried.schema, file) for file in data.files]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from dagflow.exports import shown_in_notebooks
 from dagflow.ledger.codec import decode_entry
@@ -17,8 +18,10 @@ from dagflow.ledger.errors import (
 )
 from dagflow.ledger.events import (
     DataFile,
+    DataSlice,
     EntryRef,
     InputSlice,
+    KeptFiles,
     LedgerEntry,
     OffsetInterval,
     Seed,
@@ -191,21 +194,50 @@ class LedgerReader:
     def content(self, newest: int | None = None) -> Iterator[LedgerEntry]:
         """Return the entries whose rows are the content of the dataset at an entry (the newest), newest first.
 
-        These are all that added rows, from the newest one that replaced all rows before it.
+        These are all that added rows, from the newest one that replaced rows before it: that one names those that it has kept.
         """
         for entry in self.data_entries(newest):
             yield entry
             if entry.seq == entry.carried.replaced:
                 return
 
+    def content_files(self, newest: int | None = None) -> list[tuple[LedgerEntry, int, DataFile]]:
+        """Return the files of the content at an entry (the newest), in the order of their rows.
+
+        Each comes with the entry that names it and the number of the SetSchema under which it was written.
+        """
+        entries = reversed(list(self.content(newest)))
+        return [(entry, schema, file) for entry in entries for schema, file in entry.content]
+
+    def files_kept(self, is_replaced: Callable[[DataFile], bool], newest: int | None = None) -> tuple[KeptFiles, ...] | None:
+        """Return the files of the content at an entry (the newest) that stay when others are replaced; None if all stay."""
+        files = self.content_files(newest)
+        kept = [(schema, file) for _, schema, file in files if file.rows and not is_replaced(file)]
+        groups = itertools.groupby(kept, lambda each: each[0])
+        found = tuple(KeptFiles(schema=schema, files=tuple(file for _, file in mine)) for schema, mine in groups)
+        return None if len(kept) == len(files) else found
+
+    def content_rows(self) -> int:
+        """Return the number of rows that are content of the dataset: at most three reads."""
+        data, after = self._replacing(), self.resume(refresh=False).next_offset
+        if data is None:
+            return after
+        return after - data.interval.start + sum(file.rows for file in data.kept_files)
+
     def first_row(self, at: int | None = None) -> int:
-        """Return the offset of the first row that is content of the dataset at an entry (the newest): at most two reads."""
+        """Return the offset with which the content of the dataset at an entry (the newest) begins: at most two reads.
+
+        Rows that the newest replacement has kept are before it.
+        """
+        data = self._replacing(at)
+        return 0 if data is None else data.interval.start
+
+    def _replacing(self, at: int | None = None) -> DataSlice | None:
+        """Return the newest slice up to an entry (the newest) that replaced rows."""
         head = self.refresh()
-        if head is None:
-            return 0
-        replaced = self.entry(head.seq if at is None else at).carried.replaced
+        replaced = None if head is None else self.entry(head.seq if at is None else at).carried.replaced
         data = None if replaced is None else self.entry(replaced).data
-        return 0 if data is None or data.new_data is None else data.new_data.interval.start
+        return None if data is None else data.new_data
 
     def entry_of(self, offset: int) -> LedgerEntry:
         """Return the entry that added a row: O(log n) reads. Raises NoSuchEntry."""
@@ -282,8 +314,9 @@ class LedgerReader:
     def rows_after(self, position: InputSlice | None, until: int | None = None) -> Iterator[LedgerEntry]:
         """Return the entries that added rows after a position (None: all), oldest first, up to an entry (the newest).
 
-        Rows that an entry up to there has replaced are left out. One or two reads each where they follow each other, O(log n)
-        where n entries without rows lie between.
+        Rows that an entry up to there has replaced are left out: the newest one that replaced rows after the position is the
+        first, and what it has kept counts again (`LedgerEntry.content`). One or two reads each where they follow each other,
+        O(log n) where n entries without rows lie between.
 
         Raises NoSuchEntry, LedgerDamaged.
         """
@@ -335,5 +368,4 @@ class LedgerReader:
             return
         before = InputSlice(dataset_id=part.dataset_id, prev_block=part.prev_block, prev_offset=part.prev_offset)
         for entry in self.rows_after(before, part.new_block.seq):
-            if entry.data is not None and entry.data.new_data is not None:
-                yield from ((entry, file) for file in entry.data.new_data.files)
+            yield from ((entry, file) for _, file in entry.content)

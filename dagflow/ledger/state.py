@@ -16,6 +16,7 @@ from dagflow.ledger.events import (
     EntryRef,
     ExecuteQuery,
     InputSlice,
+    KeptFiles,
     LedgerEntry,
     OffsetInterval,
     SourceState,
@@ -69,11 +70,13 @@ class ResumeState:
         schema_hash: str,
         logical_hash: str | None = None,
         replaces: bool = False,
+        kept: Sequence[KeptFiles] = (),
     ) -> DataSlice | None:
         """Return the slice of new files, given as `(path, rows, size, hash)` in the order of their rows.
 
         Files without rows are left out; None when no rows are left: no data is an absent slice. `replaces`: the rows take the
-        place of all earlier ones; where none take their place, a file without rows says so.
+        place of all earlier ones but those that are `kept` (see `LedgerReader.files_kept`); where none take their place, the
+        first file says so, if there is one.
         """
         made = []
         start = offset = self.next_offset
@@ -82,18 +85,19 @@ class ResumeState:
                 interval = OffsetInterval(offset, offset + rows - 1)
                 made.append(DataFile(path=path, rows=rows, size=size, physical_hash=physical_hash, interval=interval))
                 offset += rows
-        if not made and replaces and start:
+        if not made and not (replaces and start):
+            return None
+        if not made and files:
             path, rows, size, physical_hash = files[0]
             interval = OffsetInterval(start, start - 1)
             made.append(DataFile(path=path, rows=rows, size=size, physical_hash=physical_hash, interval=interval))
-        if not made:
-            return None
         return DataSlice(
             interval=OffsetInterval(start, offset - 1),
             files=tuple(made),
             schema_hash=schema_hash,
             logical_hash=logical_hash,
             replaces=replaces,
+            kept=tuple(kept),
         )
 
     def add_data(

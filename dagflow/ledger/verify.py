@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, suppress
 
 import attrs
@@ -12,6 +12,7 @@ from dagflow.ledger.codec import decode_entry
 from dagflow.ledger.errors import (
     EntryMissing,
     EntryRewritten,
+    FileNotKept,
     ForeignObject,
     InputDiverged,
     LedgerCut,
@@ -72,7 +73,8 @@ def verify(
     problems: list[DagflowError] = []
     read: list[LedgerEntry] = []
     hashes: dict[int, str] = {}
-    checked = 0
+    content: dict[str, DataFile] = {}
+    seen: set[str] = set()
     before: ChainState | None = ChainState()
     numbers = sorted(_numbers(ledger, problems))
     last = numbers[-1] if numbers else -1
@@ -89,6 +91,7 @@ def verify(
             continue
         if before is not None:
             problems += broken_rules(before, entry)
+            problems += _change(content, entry, ledger.place)
             before = before.after(entry)
         elif seq - 1 in hashes and entry.prev_hash != hashes[seq - 1]:
             problems.append(
@@ -99,10 +102,10 @@ def verify(
         read.append(entry)
         if isinstance(entry.event, ExecuteQuery):
             problems += _inputs(entry, entry.event, inputs)
-        for problem in _files(ledger, entry) if files else ():
+        for file, problem in _files(ledger, entry, seen if seq == first else None) if files else ():
             if isinstance(problem, ObjectMissing) and seq < first:
                 continue  # its rows were replaced, and it was swept
-            checked += 1
+            seen.add(file.path)
             problems += [] if problem is None or _is_known(problem, problems) else [problem]
     problems += _hints(ledger, last, hashes, noted)
     head = read[-1] if read and read[-1].seq == last else None
@@ -112,10 +115,9 @@ def verify(
         )
     if files and head is not None and not problems and (problem := current_problem(ledger, head.seq)) is not None:
         problems.append(problem)
-    content = (entry.data.new_data for entry in read if entry.data is not None and entry.seq >= first)
-    rows = sum(each.interval.rows for each in content if each is not None)
+    rows = sum(file.rows for entry in read if entry.seq >= first for _, file in entry.content)
     return VerifyReport(
-        entries=len(read), rows=rows, files=checked, head=None if head is None else head.ref, problems=tuple(problems)
+        entries=len(read), rows=rows, files=len(seen), head=None if head is None else head.ref, problems=tuple(problems)
     )
 
 
@@ -191,11 +193,29 @@ def _hints(ledger: LedgerReader, last: int, hashes: Mapping[int, str], newest_re
             yield EntryRewritten(ledger.store.url, ref.seq, f"its hash is {hashes[ref.seq]}, but {ref.hash} was written")
 
 
-def _files(ledger: LedgerReader, entry: LedgerEntry) -> Iterator[DagflowError | None]:
-    """Return a problem or None for each file that an entry adds."""
-    if ledger.folder is not None and entry.data is not None and entry.data.new_data is not None:
-        for file in entry.data.new_data.files:
-            yield file_problem(ledger.folder, entry.seq, file)
+def _change(content: dict[str, DataFile], entry: LedgerEntry, place: str) -> Iterator[FileNotKept]:
+    """Change the content, its files by path, as an entry does. Yield a problem for each file that it keeps, but was not there."""
+    data = None if entry.data is None else entry.data.new_data
+    if data is not None and data.replaces:
+        for file in data.kept_files:
+            if content.get(file.path) != file:
+                yield FileNotKept(place, entry.seq, f"it keeps {file.path}, which was not content before, or was another file")
+        content.clear()
+    content.update((file.path, file) for _, file in entry.content)
+
+
+def _files(
+    ledger: LedgerReader, entry: LedgerEntry, seen: Collection[str] | None
+) -> Iterator[tuple[DataFile, DagflowError | None]]:
+    """Yield the files that an entry adds, each with a problem or None.
+
+    `seen`: those that were looked at, where the content begins with the entry: the others that it keeps are yielded, too.
+    """
+    data = None if entry.data is None else entry.data.new_data
+    if data is not None and ledger.folder is not None:
+        kept = () if seen is None else [file for file in data.kept_files if file.path not in seen]
+        for file in (*kept, *data.files):
+            yield file, file_problem(ledger.folder, entry.seq, file)
 
 
 def file_problem(folder: str, seq: int, file: DataFile) -> DagflowError | None:

@@ -17,6 +17,8 @@ from dagflow.launching.errors import ApplicationUnknown
 from dagflow.ledger import DataFile, LedgerEntry
 from dagflow.lineage.errors import ApplicationChanged, MadeOnDriver, RunFolderMissing, StateForgotten, WindowForgotten
 from dagflow.model.types.plain_data import encode
+from dagflow.planning.emission import EACH_WINDOW, Emission
+from dagflow.planning.held_changes import HeldChanges
 from dagflow.planning.plan import Plan, Stage
 from dagflow.runtime.run_folder.folders import read_app_id
 from dagflow.runtime.run_folder.launch_record import LaunchRecord
@@ -29,6 +31,7 @@ from dagflow.runtime.stage.program import RunOptions, TaskSpec
 from dagflow.runtime.windows import datasets
 from dagflow.runtime.windows.commit import place_of
 from dagflow.runtime.windows.compatibility import differences, other_values
+from dagflow.runtime.windows.emission import with_holders, withheld
 from dagflow.runtime.windows.event_time import event_times
 from dagflow.runtime.windows.jobs import tasks_of, with_start, work_of
 from dagflow.state import StateAssignment
@@ -198,6 +201,13 @@ class PastWindow:
             raise ApplicationUnknown(f"of window {self.window}", f"{self.run_folder} does not keep how it was launched")
         return record
 
+    def planned(self, built: LoadedApplication) -> Plan:
+        """Return the plan of an application as it was then: the launch may have been another one, which keeps no changes."""
+        plan = built.plan(Emission())
+        holding = [name for name, node in plan.dag.nodes.items() if isinstance(node.operator, HeldChanges)]
+        has_held = any(name in self.decision.operators for name in holding)
+        return plan if has_held or not holding else built.plan(EACH_WINDOW)
+
     def check_application(self, built: LoadedApplication, plan: Plan) -> tuple[str, ...]:
         """Return the properties that have changed since. Raises ApplicationChanged if it is another application."""
         changes = differences(self.plan, plan)
@@ -213,11 +223,12 @@ class PastWindow:
         """Return the tasks of a stage of it, to run again. Those of further jobs come last."""
         before = self._before()
         states = StateAssignment({stage.name: _stateful(plan, stage)}, (), {} if before is None else before.partition_states)
-        times = event_times(plan, self.plan, before)
+        times, silent = event_times(plan, self.plan, before), withheld(plan, self.plan, before)
         options = RunOptions(base=base, durable=False)
-        planned = [t for t in tasks_of(plan, self.plan, options, self.decision.round) if t.stage == stage.name]
+        window = with_holders(plan, self.plan)
+        planned = [t for t in tasks_of(plan, window, options, self.decision.round) if t.stage == stage.name]
         for task in planned:
-            yield self._as_it_ran(with_start(task, states, times))
+            yield self._as_it_ran(with_start(task, states, times, silent))
         for partition in itertools.count(len(planned)):
             if self.parts(stage.head, partition) is None:
                 return

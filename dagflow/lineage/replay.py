@@ -169,7 +169,7 @@ class _Replaying:
         if launch not in self.known:
             built, base, _ = self.locator.built(past)
             with standing_in(base):
-                self.known[launch] = (built, built.plan(), base)
+                self.known[launch] = (built, past.planned(built), base)
         return self.known[launch]
 
 

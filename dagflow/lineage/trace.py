@@ -15,7 +15,7 @@ from dagflow.launching.record import rebuild
 from dagflow.ledger import DataFile, ExecuteQuery, InputSlice, Ledger, LedgerEntry
 from dagflow.ledger.dataset.find import find_dataset
 from dagflow.ledger.errors import NoSuchEntry
-from dagflow.ledger.snapshots import CURRENT, snapshot_of
+from dagflow.ledger.snapshots import CURRENT, PARTITIONS, snapshot_of
 from dagflow.lineage.errors import BehindExchange, CodeNotNamed, SourceSilent
 from dagflow.lineage.history import FileOrigin, Item, PastWindow, changed_sources, stage_of, standing_in, states_kept
 from dagflow.lineage.row_search import Origin, hash_of, origin_of, position_of
@@ -173,7 +173,7 @@ def trace(dataset: str, offset: int, *, exact: bool = False, locator: Applicatio
         file=file,
         row=offset - file.interval.start,
         inputs=tuple(inputs),
-        remarks=tuple(_replaced(ledger, entry)),
+        remarks=tuple(_replaced(ledger, entry, file)),
     )
     try:
         for step in _steps(locator or ApplicationLocator(), exact):
@@ -183,11 +183,17 @@ def trace(dataset: str, offset: int, *, exact: bool = False, locator: Applicatio
     return found
 
 
-def _replaced(ledger: Ledger, entry: LedgerEntry) -> Iterator[str]:
-    """Yield a remark if the rows of an entry are not content of the dataset any more."""
+def _replaced(ledger: Ledger, entry: LedgerEntry, file: DataFile) -> Iterator[str]:
+    """Yield a remark if the row is not content of the dataset any more."""
     head = ledger.refresh()
-    if head is not None and head.carried.replaced is not None and entry.seq < head.carried.replaced:
+    if head is None or head.carried.replaced is None or entry.seq >= head.carried.replaced:
+        return
+    replacing = ledger.entry(head.carried.replaced).data
+    kept = [] if replacing is None or replacing.new_data is None else replacing.new_data.kept_files
+    if not kept:
         yield f"the row is no longer in the dataset: entry {head.carried.replaced} replaced all rows before its own"
+    elif file not in kept:
+        yield f"the row is no longer in the dataset: entry {head.carried.replaced}, or one before it, replaced it"
 
 
 def row_of(place: str, line: int) -> int:
@@ -198,22 +204,25 @@ def row_of(place: str, line: int) -> int:
     folder = find_dataset(place)
     name = absolute(place)[len(folder) :].lstrip("/")
     ledger = Ledger.open(folder, durable=False)
-    name = _in_snapshot(ledger, name)
+    names = _committed_names(ledger, name)
     for entry in ledger.data_entries():
         for file in entry.data.new_data.files if entry.data is not None and entry.data.new_data is not None else ():
-            if file.path == name:
+            if file.path in names:
                 if not 1 <= line <= file.rows:
                     raise NoSuchEntry(folder, f"row {line} of {name}", f"that file has {file.rows}")
                 return file.interval.start + line - 1
     raise NoSuchEntry(folder, f"committed file {name or place!r}", "only files that its ledger names are committed")
 
 
-def _in_snapshot(ledger: Ledger, name: str) -> str:
-    """Return the committed name of a file that is reached by the name of the newest snapshot."""
+def _committed_names(ledger: Ledger, name: str) -> list[str]:
+    """Return the names that a file may be committed by, which is reached by this name or by that of the newest snapshot."""
     word, slash, rest = name.partition("/")
+    if not slash or word != CURRENT:
+        return [name]
     head = ledger.refresh()
     replaced = None if head is None or head.carried.replaced is None else ledger.entry(head.carried.replaced).data
-    return f"{snapshot_of(replaced.txn.window_id)}/{rest}" if replaced is not None and slash and word == CURRENT else name
+    snapshots = [] if replaced is None else [f"{snapshot_of(replaced.txn.window_id)}/{rest}"]
+    return [*snapshots, f"{PARTITIONS}/{rest}"]
 
 
 def _steps(locator: ApplicationLocator, exact: bool) -> Sequence[Callable[[Trace], Trace]]:
@@ -252,7 +261,7 @@ def _exactly(found: Trace, past: PastWindow, locator: ApplicationLocator) -> Tra
     built, folder, remarks = locator.built(past)
     found = attrs.evolve(found, remarks=(*found.remarks, *remarks))
     with standing_in(folder):
-        plan = built.plan()
+        plan = past.planned(built)
         changed = past.check_application(built, plan)
         if changed:
             found = attrs.evolve(found, remarks=(*found.remarks, f"properties have changed since: {'; '.join(changed)}"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from dagflow.errors import DagError
+from dagflow.errors import DagError, RunError
 from dagflow.errors.base import error
 
 
@@ -205,6 +205,66 @@ class ScopeNotWritten(DagError):
                 *lines,
                 f'  help: for results of each part, write scope="window": {kind}(…, scope="window"), or in a class of your own the line',
                 '        scope = "window". For results of all input, read it in one launch (dagflow launch --fresh), or keep what is',
-                "        needed over windows: running=True of the library's aggregates, a MapState in a class of your own",
+                "        needed over windows in a MapState",
             ]
+        )
+
+
+@error
+class EmissionMissing(DagError):
+    """A continuous launch would write results whole with each window: nothing says when they are emitted.
+
+    Attributes:
+        sinks: the name, the class and the line of each.
+    """
+
+    sinks: tuple[tuple[str, str, str], ...]
+    code: ClassVar[str] = "DF080"
+    example = {"sinks": (("totals", "CsvWriter", "app.py:12"),)}
+
+    def message(self) -> str:
+        lines = ["a result that changes would be written whole with each window of a continuous launch"]
+        lines += [f"  sink {name!r} ({kind}, {where})" for name, kind, where in self.sinks]
+        return "\n".join(
+            [
+                *lines,
+                "  help: say how often it is emitted: --every 1min; --every 0 writes it with each window. Tables with",
+                '        mode="upsert" get only what has changed',
+            ]
+        )
+
+
+@error(kw_only=True)
+class NotHeld(RunError, TypeError):
+    """A record of a changing stream cannot be kept until the next emission point."""
+
+    type: str
+    record: str
+    code: ClassVar[str] = "DF801"
+    is_fatal: ClassVar[bool] = True
+    example = {"type": "set", "record": "{1, 2}"}
+
+    def message(self) -> str:
+        return (
+            f"a {self.type} cannot be kept until the next emission point, when its stream reaches the sink: {self.record}\n"
+            "  help: put a Map before the sink that makes dicts of plain values, or records of an attrs class: def row(record) -> Row"
+        )
+
+
+@error(kw_only=True)
+class RowsShareKeys(RunError, ValueError):
+    """Rows of a changing stream stand that are equal in the columns by which a sink would take them back."""
+
+    keys: tuple[str, ...]
+    rows: int
+    row: str
+    code: ClassVar[str] = "DF803"
+    is_fatal: ClassVar[bool] = True
+    example = {"keys": ("country",), "rows": 2, "row": "{'country': 'se', 'shop': 'a', 'sold': 4}"}
+
+    def message(self) -> str:
+        return (
+            f"{self.rows} rows stand with the same {', '.join(self.keys)}, by which the sink would find them: one is {self.row}\n"
+            "  help: name keys that identify a row: the columns that the rows are grouped by, for example;\n"
+            "  or keep one row of each key: put Deduplicate(by=…) before the sink"
         )

@@ -10,7 +10,7 @@ from dagflow.model.graph.checks import CheckedDag
 from dagflow.model.graph.dag import PortName
 from dagflow.model.operator.ports import BATCH, RECORD, STREAM, output_ports
 from dagflow.model.types.comparison import type_name
-from dagflow.model.types.forms import schema_of
+from dagflow.model.types.forms import open_fields, schema_of
 from dagflow.planning.errors import NotSupported
 from dagflow.planning.plan import DATAFRAME, Exchange, Forms, Plan
 
@@ -82,7 +82,7 @@ def preferred_form(arriving: str, offered: frozenset[str]) -> str:
 
 def _must_convert(dag: CheckedDag, source: PortName, sink: PortName) -> None:
     types = {dag.types[source], dag.types[sink]}
-    if Any not in types and all(schema_of(tp) is None for tp in types):
+    if Any not in types and all(schema_of(tp) is None and open_fields(tp) is None for tp in types):
         keeps_rows = dag.nodes[sink.operator].operator.scope == "all"
         raise NotSupported(
             f"records of {type_name(dag.types[source])} cannot become batches on the way from {source} to {sink}",

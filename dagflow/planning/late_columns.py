@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dagflow.model.graph.dag import PortName
-from dagflow.model.graph.upstream import nearest_declaration
+from dagflow.model.operator.stream_columns import StreamColumns
 from dagflow.model.types.forms import schema_of
 from dagflow.planning.plan import Plan
 
@@ -16,8 +15,8 @@ Columns = list[tuple[str, str]]
 
 def late_columns(plan: Plan, agreed: Mapping[str, Any], operator: str) -> Columns | None:
     """Return the columns that arrive at an operator with one input, once its readers have agreed on theirs; None if unknown."""
-    upstream = plan.dag.upstream(operator)
-    return _columns_of(plan, agreed, upstream[0][0]) if len(upstream) == 1 else None
+    upstream = plan.written.upstream(operator)
+    return _typed(plan.written.columns(agreed).behind(upstream[0][0])) if len(upstream) == 1 else None
 
 
 def late_inputs(plan: Plan, agreed: Mapping[str, Any]) -> dict[str, dict[str, Columns]]:
@@ -26,17 +25,17 @@ def late_inputs(plan: Plan, agreed: Mapping[str, Any]) -> dict[str, dict[str, Co
     They need the columns even if no record arrives at a port, which depends on the data.
     """
     columns_by_port: dict[str, dict[str, Columns]] = {}
+    solver = plan.written.columns(agreed)
     for operator in (name for stage in plan.stages for name in stage.operators):
-        upstream = plan.dag.upstream(operator)
+        upstream = plan.written.upstream(operator)
         for source, sink in upstream if len(upstream) > 1 else ():
-            columns = None if schema_of(plan.dag.types[sink]) is not None else _columns_of(plan, agreed, source)
+            columns = None if schema_of(plan.written.types[sink]) is not None else _typed(solver.behind(source))
             if columns is not None:
                 columns_by_port.setdefault(operator, {})[sink.port] = columns
     return columns_by_port
 
 
-def _columns_of(plan: Plan, agreed: Mapping[str, Any], source: PortName) -> Columns | None:
-    def emitted_columns(port: PortName) -> Columns | None:
-        return plan.dag.nodes[port.operator].operator.emitted_columns(port.port, agreed.get(port.operator))
-
-    return nearest_declaration(plan.dag.nodes, plan.dag.streams.values(), source, emitted_columns)
+def _typed(columns: StreamColumns) -> Columns | None:
+    """Return columns all of whose types are known; else None."""
+    typed = [(name, kind) for name, kind in (columns.types or {}).items() if kind is not None]
+    return None if columns.types is None or len(typed) < len(columns.types) else typed

@@ -10,6 +10,7 @@ from dagflow.model.graph.checks import CheckedDag
 from dagflow.model.graph.dag import PortName
 from dagflow.model.graph.partitioning import partitioner_of
 from dagflow.model.types.keys import Key
+from dagflow.planning.emission import Emission
 
 DRIVER, PARALLEL, KEYED, COUNTED, SINGLE = "driver", "parallel", "keyed", "counted", "single"
 HASH, ROUND_ROBIN, GATHER, FORWARD, DATAFRAME = "hash", "round-robin", "gather", "forward", "DataFrame"
@@ -86,6 +87,7 @@ class Plan:
     Attributes:
         dag: the checked DAG, with the operators that the planner has added.
         written: the checked DAG without them.
+        emission: when changing streams reach sinks.
         placement: `driver`, `parallel`, `keyed`, `counted` or `single`, by operator.
         groups: by operator in tasks, the one at the head of its partitions. All of a group have the same partitions.
         levels: by operator in tasks; 0 before the first exchange.
@@ -96,6 +98,7 @@ class Plan:
 
     dag: CheckedDag
     written: CheckedDag
+    emission: Emission = attrs.field(factory=Emission)
     placement: dict[str, str] = attrs.field(factory=dict)
     groups: dict[str, str] = attrs.field(factory=dict)
     levels: dict[str, int] = attrs.field(factory=dict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dagflow.model.graph.changes import is_function_of_rows
 from dagflow.model.graph.checks import CheckedDag
 from dagflow.model.graph.dag import OperatorNode, PortName
+from dagflow.model.operator.base import Operator
 from dagflow.model.operator.ports import output_ports
 from dagflow.model.operator.protocols import EmitsItems
 from dagflow.model.operator.state import WindowState, state_fields
@@ -24,9 +25,13 @@ def covered(dag: CheckedDag, node: OperatorNode) -> str | None:
         return None
     if operator.scope == "window":
         return WINDOW
+    return ALL if keeps_over_windows(operator) else LAUNCH
+
+
+def keeps_over_windows(operator: Operator) -> bool:
+    """Return whether an operator keeps state over windows."""
     fields = state_fields(type(operator))
-    keeps = any(operator.keeps_state(name) for name, kept in fields.items() if not isinstance(kept, WindowState))
-    return ALL if keeps else LAUNCH
+    return any(operator.keeps_state(name) for name, kept in fields.items() if not isinstance(kept, WindowState))
 
 
 def covering_launches(dag: CheckedDag) -> tuple[OperatorNode, ...]:
@@ -37,21 +42,12 @@ def covering_launches(dag: CheckedDag) -> tuple[OperatorNode, ...]:
 def takes_launch_whole(dag: CheckedDag) -> bool:
     """Return whether a bounded launch takes its input as one window, so that results do not depend on how it is cut.
 
-    That is so where results cover the input of a launch, where records of later windows might come too late, and where a sink
-    writes the whole of a result that changes: once, rather than with each window.
+    That is so where results cover the input of a launch, and where records of later windows might come too late.
     """
     return any(
-        covered(dag, node) == LAUNCH
-        or (node.operator.scope == "all" and node.operator.follows_event_time)
-        or _is_whole(dag, node)
+        covered(dag, node) == LAUNCH or (node.operator.scope == "all" and node.operator.follows_event_time)
         for node in dag.nodes.values()
     )
-
-
-def _is_whole(dag: CheckedDag, node: OperatorNode) -> bool:
-    """Return whether a sink gets all rows that stand, in each window that changes any."""
-    is_behind = any(source in dag.changing for source, _ in dag.upstream(node.name))
-    return is_behind and node.operator.behind_current() is not None
 
 
 def refuse_parts(dag: CheckedDag, why: str) -> None:

@@ -11,6 +11,7 @@ from dagflow.model.graph.checks import check
 from dagflow.model.graph.dag import DAG
 from dagflow.model.graph.expand import ExpandedDag, expand
 from dagflow.planning.current_results import add_current_results
+from dagflow.planning.emission import Emission
 from dagflow.planning.forms import choose_forms
 from dagflow.planning.partial_aggregation import add_partial_aggregations
 from dagflow.planning.place import place
@@ -55,7 +56,7 @@ def after(of: Application, phase: str) -> Application:
     if isinstance(of, Plan):
         if of.stages and PHASES.index(phase) >= PHASES.index("staged"):
             return of
-        of, done = Plan(dag=of.written, written=of.written), "checked"
+        of, done = Plan(dag=of.written, written=of.written, emission=of.emission), "checked"
     else:
         done = "logical" if isinstance(of, DAG) else "expanded"
     for step in STEPS[PHASES.index(done) : PHASES.index(phase)]:
@@ -63,8 +64,10 @@ def after(of: Application, phase: str) -> Application:
     return of
 
 
-def make_plan(dag: DAG | ExpandedDag) -> Plan:
-    """Check a DAG and plan it. Raises DagError."""
-    plan = after(dag, "staged")
+def make_plan(dag: DAG | ExpandedDag, emission: Emission | None = None) -> Plan:
+    """Check a DAG and plan it. `emission`: when changing streams reach sinks. Raises DagError."""
+    checked = after(dag, "checked")
+    assert isinstance(checked, Plan)
+    plan = after(attrs.evolve(checked, emission=emission or checked.emission), "staged")
     assert isinstance(plan, Plan)
     return plan

@@ -14,12 +14,15 @@ from dagflow.model.graph.dag import DAG, OperatorNode, PortName
 from dagflow.model.graph.expand import ExpandedDag
 from dagflow.model.graph.module import Module, ModuleNode
 from dagflow.model.graph.partitioning import parallel_of, partitioner_of
+from dagflow.model.graph.stream_columns import ColumnSolver
 from dagflow.model.operator.base import InputOperator, Operator
 from dagflow.model.operator.ports import input_ports, output_ports
 from dagflow.model.operator.protocols import GroupsItems, Splittable
 from dagflow.model.types.comparison import type_name
+from dagflow.model.types.keys import known_columns
+from dagflow.planning.current_results import ends_changes
 from dagflow.planning.plan import DATAFRAME, DRIVER, FORWARD, KEYED, PARALLEL, SINGLE, Plan, Stage
-from dagflow.planning.scopes import covered
+from dagflow.planning.scopes import covered, keeps_over_windows
 from dagflow.planning.spark_lines import spark_lines
 from dagflow.planning.steps import PHASES, Application, after
 from dagflow.scaling import Bounds, bounds
@@ -50,7 +53,8 @@ class PortView:
 class OperatorView:
     """An operator: what it is, and from the steps `placed` and `staged` on where it runs, and why there.
 
-    `covers`: the input that its results cover, where they are not functions of single rows.
+    `covers`: the input that its results cover, where they are not functions of single rows. `emits`: the emission points of what
+    it emits, where that is held back, or where a changing stream ends.
     `inside`: the module that it is in, None for none. `is_module`: that it is a module itself, as at the step `logical`.
     """
 
@@ -64,6 +68,7 @@ class OperatorView:
     placement: str | None = None
     why: str | None = None
     covers: str | None = None
+    emits: str | None = None
     stage: str | None = None
     inside: str | None = None
     is_module: bool = False
@@ -94,8 +99,9 @@ class SinkView:
 class StreamView:
     """A stream. `form`: in which records are emitted, `record` or `batch`; None before the step `staged`.
 
-    `columns`: where the columns of its batches come from, where the type does not say them. `changed_by`: the operator that takes
-    back rows, of a stream whose rows may be taken back.
+    `columns`: where the columns of its batches come from, where the type does not say them. `rows`: the columns as far as they
+    are known, `name: type`, where the type does not say them; `identified_by`: the columns by which its rows differ.
+    `changed_by`: the operator that takes back rows, of a stream whose rows may be taken back.
     """
 
     name: str
@@ -105,6 +111,8 @@ class StreamView:
     type: str | None = None
     form: str | None = None
     columns: str | None = None
+    rows: tuple[str, ...] | None = None
+    identified_by: tuple[tuple[str, ...], ...] = ()
     changed_by: str | None = None
 
 
@@ -137,6 +145,7 @@ class PlanView:
         operators: the operators; at the step `logical` the modules too, each where it was added.
         modules: the modules that have been inlined, outer ones first.
         spark: what Spark will be given, as lines; of the step `spark` only.
+        waits_for: the operators in tasks that keep state over windows: a window waits for them until the one before is decided.
     """
 
     v: int = VERSION
@@ -147,6 +156,7 @@ class PlanView:
     streams: tuple[StreamView, ...]
     stages: tuple[StageView, ...] = ()
     spark: tuple[str, ...] = ()
+    waits_for: tuple[str, ...] = ()
     modules: tuple[OperatorView, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
@@ -192,9 +202,13 @@ def plan_view(of: Application, step: str = "staged", applied: Applied | None = N
 
 
 def _view(
-    dag: DAG | ExpandedDag | CheckedDag, nodes: Mapping[str, OperatorNode | ModuleNode], step: str, applied: Applied | None
+    dag: DAG | ExpandedDag | CheckedDag,
+    nodes: Mapping[str, OperatorNode | ModuleNode],
+    step: str,
+    applied: Applied | None,
+    written: CheckedDag | None = None,
 ) -> PlanView:
-    """Return the view of what the user wrote, with the types of all ports where they are known."""
+    """Return the view of a DAG, with the types of all ports where they are known. `written`: it without what a planner added."""
     types, changing = (dag.types, dag.changing) if isinstance(dag, CheckedDag) else (None, {})
     properties = _properties({**dag.modules, **nodes}, applied)
     leading = {s.source: s.name for s in dag.streams.values()} | {k: s.name for s in dag.streams.values() for k in s.sinks}
@@ -219,6 +233,7 @@ def _view(
             is_module=isinstance(node, ModuleNode),
         )
 
+    solver = (written or dag).columns() if isinstance(dag, CheckedDag) else None
     shown = tuple(
         StreamView(
             name=stream.name,
@@ -226,8 +241,8 @@ def _view(
             sinks=tuple(SinkView(port=str(sink)) for sink in stream.sinks),
             where=stream.where,
             type=type_name(types[stream.source]) if types is not None else None,
-            columns=_columns(dag, stream) if types is not None else None,
             changed_by=changing.get(stream.source),
+            **_columns(solver, stream.source),
         )
         for stream in dag.streams.values()
     )
@@ -235,10 +250,18 @@ def _view(
     return PlanView(application=dag.name, step=step, operators=operators, streams=shown, modules=modules)
 
 
-def _columns(dag: DAG | ExpandedDag | CheckedDag, stream: Any) -> str | None:
-    """Return where the columns of a stream come from, if its type does not declare them."""
-    node = dag.nodes[stream.source.operator] if isinstance(dag, CheckedDag) else None
-    return None if node is None else node.operator.describe_columns(stream.source.port)
+def _columns(solver: ColumnSolver | None, port: PortName) -> dict[str, Any]:
+    """Return what the view of the stream from a port says about its columns; nothing for operators that the planner added."""
+    if solver is None or port.operator not in solver.operators:
+        return {}
+    described = solver.operators[port.operator].operator.describe_columns(port.port)
+    known, is_declared = solver.behind(port), known_columns(solver.types[port]) is not None
+    rows = tuple(f"{name}: {kind}" if kind else name for name, kind in (known.types or {}).items())
+    return {
+        "columns": described,
+        "rows": rows if rows and not is_declared and described is None else None,
+        "identified_by": tuple(sorted(tuple(sorted(each)) for each in known.unique)),
+    }
 
 
 def _of(node: OperatorNode | ModuleNode) -> Operator | Module:
@@ -278,7 +301,8 @@ def _planned(plan: Plan, step: str, applied: Applied | None) -> PlanView:
         why = _why(plan, view.name) if placement is not None else None
         written = plan.written.nodes.get(view.name)
         covers = None if placement is None or written is None else covered(plan.written, written)
-        return attrs.evolve(view, placement=placement, why=why, covers=covers, stage=stages.get(view.name))
+        emits = None if placement is None else _emits(plan, view.name)
+        return attrs.evolve(view, placement=placement, why=why, covers=covers, emits=emits, stage=stages.get(view.name))
 
     def sink(view: SinkView) -> SinkView:
         port = view.port
@@ -288,7 +312,7 @@ def _planned(plan: Plan, step: str, applied: Applied | None) -> PlanView:
             port=port, form=form, conversion=conversion, crosses=crosses, exchange=exchange, carried=carried.get(port)
         )
 
-    view = _view(plan.dag, plan.dag.nodes, step, applied)
+    view = _view(plan.dag, plan.dag.nodes, step, applied, plan.written)
     stage_views = tuple(_stage_view(plan, stage) for stage in plan.stages)
     tasks = {stage.name: (stage.min_readers, stage.max_readers) for stage in stage_views}
     return attrs.evolve(
@@ -297,7 +321,16 @@ def _planned(plan: Plan, step: str, applied: Applied | None) -> PlanView:
         streams=tuple(attrs.evolve(s, form=emitted.get(s.source), sinks=tuple(map(sink, s.sinks))) for s in view.streams),
         stages=stage_views,
         spark=spark_lines(plan, tasks) if step == "spark" else (),
+        waits_for=tuple(name for name in stages if keeps_over_windows(plan.dag.nodes[name].operator)),
     )
+
+
+def _emits(plan: Plan, name: str) -> str | None:
+    """Return when an operator emits what it keeps back, or gets the changes of a stream that ends there."""
+    node = plan.dag.nodes[name]
+    if node.operator.waits_for_emission:
+        return f"emits {plan.emission}"
+    return f"gets changes {plan.emission}" if plan.emission.is_each_window and ends_changes(plan.dag, node) else None
 
 
 def _why(plan: Plan, name: str) -> str:

@@ -21,6 +21,7 @@ _BRANCHES = (
     ("DF5", "A ledger is damaged, or cannot be appended to", RunError),
     ("DF6", "A file cannot be scanned", RunError),
     ("DF7", "A run failed, more causes", RunError),
+    ("DF8", "A run failed, still more causes", RunError),
 )
 
 

@@ -9,6 +9,7 @@ from dagflow.planning.view import OperatorView, PlanView, StageView, StreamView
 from dagflow.render.style import Style, indented, narrower, table
 from dagflow.render.words import counted
 
+_SHOWN_COLUMNS = 12
 FORMS = {"record": "records", "stream": "records", "batch": "batches"}
 
 
@@ -68,7 +69,9 @@ def _staged(view: PlanView, style: Style) -> list[list[str]]:
     blocks = []
     if driver:
         what = "plans the windows" if view.stages else "does everything"
-        blocks.append([f"{style.paint('bold', 'driver')}: {what}", *indented(_operators(driver, style, [_why]))])
+        order = f"windows: one at a time, since state is kept over them ({', '.join(view.waits_for)})" if view.waits_for else ""
+        lines = [*([style.paint("dim", order)] if order else []), *_operators(driver, style, [_why])]
+        blocks.append([f"{style.paint('bold', 'driver')}: {what}", *indented(lines)])
     for stage in view.stages:
         mine = [o for o in view.operators if o.stage == stage.name]
         readers = [style.paint("dim", line) for line in _readers(stage)]
@@ -115,7 +118,8 @@ def _where(operator: OperatorView) -> str:
 
 def _why(operator: OperatorView) -> str:
     covers = f"; results cover {operator.covers}" if operator.covers else ""
-    return f"{operator.why or ''}{covers}"
+    emits = f"; {operator.emits}" if operator.emits else ""
+    return f"{operator.why or ''}{covers}{emits}"
 
 
 def _streams(view: PlanView, style: Style) -> list[str]:
@@ -132,9 +136,19 @@ def _streams(view: PlanView, style: Style) -> list[str]:
     for stream in view.streams:
         if stream.changed_by is not None:
             lines += indented([style.paint("dim", f"rows of {stream.name} may be taken back, by {stream.changed_by}")])
+        if stream.rows is not None:
+            lines += indented([style.paint("dim", f"columns of {stream.name}: {_some(stream.rows)}")])
+        for names in stream.identified_by:
+            by = f"differ in {_some(names)}" if names else "are at most one"
+            lines += indented([style.paint("dim", f"rows of {stream.name} {by}")])
         if stream.columns is not None:
             lines += indented([style.paint("dim", f"columns of {stream.name}: {stream.columns}")])
     return lines
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _SHOWN_COLUMNS
+    return ", ".join(names[:_SHOWN_COLUMNS]) + (f" and {more} more" if more > 0 else "")
 
 
 def _carries(stream: StreamView, number: int) -> list[str]:
@@ -165,7 +179,7 @@ _STEPS: dict[str, tuple[str, Callable[[PlanView, Style], list[list[str]]]]] = {
     "logical": ("as written", _logical),
     "expanded": ("modules inlined", _logical),
     "checked": ("the types of all ports", _checked),
-    "current": ("all rows that stand, before sinks that keep the current result", _logical),
+    "current": ("what stands where changing streams end, and waits for emission points", _logical),
     "partial": ("partial aggregations before exchanges", _logical),
     "relayed": ("relays for records of the driver that cross an exchange", _logical),
     "placed": ("what runs where, and why", _placed),

@@ -211,6 +211,9 @@ def _summary(report: RunReport, style: Style) -> list[str]:
         rows.append(["work", f"not rebalanced: {report.rebalancing}"])
     rows += [["exchange", f"{port}: {_exchange(figures)}"] for port, figures in report.exchanges.items()]
     rows += [["expected", f"{name}: {_expectation(figures)}"] for name, figures in report.expectations.items()]
+    names = {name: name.removesuffix(".current").removesuffix(".held") for name in report.held}
+    waiting = [f"{names[name]}: {counted(held, 'change')}" for name, held in report.held.items()]
+    rows += [["waiting", f"{text} for the next emission point"] for text in waiting]
     rows += [["retried", text] for text in report.retries[:MAX_RETRIES]]
     if (more := len(report.retries) - MAX_RETRIES) > 0:
         rows.append(["", f"and {more:,} more, in the events of the run folder"])

@@ -90,6 +90,7 @@ class RunReport:
         error, error_code: the message of the error that ended it, and its code if it is dagflow's.
         expectations: the limits of rejected records, by `OPERATOR: NAME`.
         later_launches: how many launches since have found nothing new, where this is a report of the past.
+        held: how many changes wait for the next emission point, by the operator that keeps them (`SINK.held`, `SINK.current`).
         retries: what was retried, and why: one text for each retry of a window, a task or a step on the driver.
     """
 
@@ -113,6 +114,7 @@ class RunReport:
     outputs: list[str] = attrs.field(factory=list)
     sinks: dict[str, SinkFigures] = attrs.field(factory=dict)
     ledgers: dict[str, str] = attrs.field(factory=dict)
+    held: dict[str, int] = attrs.field(factory=dict)
     warnings: list[str] = attrs.field(factory=list)
     retries: list[str] = attrs.field(factory=list)
     expectations: dict[str, ExpectationFigures] = attrs.field(factory=dict)
@@ -184,6 +186,7 @@ class RunReport:
             self.first_window = decision.window
         figures = summed([self.operators, decision.operators])
         self.operators = {name: own for name, own in figures.items() if name in operators}
+        self.held = {name: changes for name, changes in decision.held.items() if name in operators}
         self.exchanges = summed_exchanges([self.exchanges, decision.exchanges])
         self.files += len(decision.files)
         self.bytes_written += sum(file.size for file in decision.files)

@@ -1,9 +1,9 @@
 """The states that operators keep over windows: saved in the run folder, and restored.
 
 Read in this order: `values` (plain data for a declared state), `segment` and `log` (sorted rows, to which each window adds its
-changes), `maps` (the maps and tables that are such rows), `references` and `task_states` (operators in tasks: the decision names
-their states), `driver_state` (operators on the driver: the plan names theirs). The declarations are in `state`, `map_state` and
-`table_state` of `dagflow.model.operator`.
+changes), `page_cache` (segments of object stores on a local disk), `maps` (the maps and tables that are such rows),
+`references` and `task_states` (operators in tasks: the decision names their states), `driver_state` (operators on the driver:
+the plan names theirs). The declarations are in `state`, `map_state` and `table_state` of `dagflow.model.operator`.
 """
 
 from __future__ import annotations

@@ -118,7 +118,9 @@ class DriverStates:
                     self._operators[name].__dict__[state] = table_of(self._log.log, (name, state), declared)
                     continue
                 old = _FormerState(self._log.store, name, state, was, last.window)
-                self._operators[name].__dict__[state] = old.restored(declared, data, contents.get((name, state)))
+                value = self._operators[name].__dict__[state] = old.restored(declared, data, contents.get((name, state)))
+                if isinstance(value, TrackedDict):
+                    value.watch()
         return _dropped(last, dropped)
 
     def _plain(self) -> States:

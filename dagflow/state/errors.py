@@ -94,3 +94,21 @@ class ForeignStateKey(RunError, KeyError):
             "  help: the keys of entries must be those by which the operator's records are partitioned,\n"
             "        or a function of the key gives them: MapState(partition_by=lambda key: …)"
         )
+
+
+@error
+class ChangedInPlace(RunError):
+    """An operator changed a value of a `MapState` in place, which is not saved."""
+
+    operator: str
+    state: str
+    key: str
+    code: ClassVar[str] = "DF363"
+    example = {"operator": "total", "state": "sums", "key": "'a'"}
+    is_fatal: ClassVar[bool] = True
+
+    def message(self) -> str:
+        return (
+            f"{self.operator} has changed the value of {self.key} in MapState {self.state!r} in place: only what is assigned is saved\n"
+            f"  help: assign it again, `self.{self.state}[{self.key}] = value`"
+        )

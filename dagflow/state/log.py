@@ -16,6 +16,10 @@ A row is written once when it changes, once for each level (at most 2 in practic
 sweeps: 4 to 5 times. The log weighs at most 3.5 times what is alive, and has some hundreds of layers. A window writes at most
 three times its own changes, and `3/share` of what is alive.
 
+Changes of more than `piece` bytes are saved in pieces: one range of codes after the other, each in a segment of its own. Where
+it is time for a sweep, the pieces also hold what all layers have in their ranges, and are the bottom. So neither such a window
+nor its sweep takes the memory of more than a piece.
+
 The newest segment is the beginning: a reference to it is all that a plan or decision keeps. Its index has a *manifest*, the
 layers that count, or it names the segment before it, to which it adds its own layers. A partition that takes over the rows of
 others begins with their manifests: it refers to their segments, and to the groups of keys in them that are its own. Where these
@@ -26,6 +30,7 @@ from __future__ import annotations
 
 import base64
 import heapq
+import itertools
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -33,8 +38,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import attrs
 
-from dagflow.model.types.keyed_rows import END, KeyedRows, groups_of, merged
+from dagflow.model.types.keyed_rows import END, KeyedRows, Marks, edges, groups_of, merged
 from dagflow.model.types.keys import GROUPS, KeyAssignment
+from dagflow.model.types.spilled_rows import Runs
 from dagflow.state.segment import Layer as NewLayer
 from dagflow.state.segment import MapId, OpenSegment, SegmentRef, TableId, segments, weight_of, window_of, write
 from dagflow.storage import Store
@@ -61,7 +67,7 @@ def once(window: int, doing: str, action: Callable[[], T]) -> T:
 
 @attrs.frozen
 class Policy:
-    """The parameters of a log; see the module. `least_top`, `slack`, `tiny` and `kept` are numbers of bytes.
+    """The parameters of a log; see the module. `least_top`, `slack`, `tiny`, `kept` and `piece` are numbers of bytes.
 
     `kept`: of rows that stay in memory from window to window, so that they need not be read.
     """
@@ -74,6 +80,7 @@ class Policy:
     most: int = 1000
     sweep: int = 2
     kept: int = 64 << 20
+    piece: int = 64 << 20
 
     def top(self, live: int) -> int:
         """Return the weight of small layers from which on a top is written; for few rows, the weight of all."""
@@ -284,6 +291,21 @@ class StateLog:
         found = [rows for layer in self._layers for rows in self._within(layer, table, start, stop)]
         return merged(found).without_removed() if found else None
 
+    def marks(self, table: TableId) -> Marks:
+        """Return the codes of some of the rows of a table, and about the bytes of those from each to the next one."""
+        import numpy as np
+
+        found: list[Marks] = []
+        for layer in self._layers if table in self._since else ():
+            if layer.rows is not None:
+                found += [layer.rows[table].marks()] if table in layer.rows else []
+            elif (of_table := self._opened(layer.segment).index.layers[layer.number].tables.get(table)) is not None:
+                blocks = of_table.blocks
+                blocks = blocks[(blocks["code"] >= np.uint64(layer.start)) & (blocks["code"] <= np.uint64(layer.stop - 1))]
+                found.append((blocks["code"], (blocks["stop"] - blocks["start"]).astype(float)))
+        codes = np.concatenate([np.zeros(0, np.uint64), *(codes for codes, _ in found)])
+        return codes, np.concatenate([np.zeros(0), *(weights for _, weights in found)])
+
     def tables(self, map_id: MapId) -> list[TableId]:
         """Return the tables of a state, one for each type of keys that it has."""
         return [table for table in self._since if table[:2] == map_id]
@@ -327,7 +349,7 @@ class StateLog:
 
     # Saving
 
-    def save(self, window: int, changes: Mapping[TableId, KeyedRows]) -> SegmentRef | None:
+    def save(self, window: int, changes: Mapping[TableId, KeyedRows | Runs]) -> SegmentRef | None:
         """Save changes durably, before the plan or decision of a window. Return the newest segment; None if there is none yet.
 
         Windows come in order; one may come again if its plan was not published. Raises StorageError.
@@ -339,7 +361,23 @@ class StateLog:
         for table, rows in changes.items():
             self._since.setdefault(table, window)
             self.columns[table] = rows.columns
-        before, weight = self.needed, weight_of(changes)
+        before = self.needed
+        if weight_of(changes) > self._policy.piece:
+            self._save_in_pieces(window, changes)
+        else:
+            self._save_at_once(window, {table: rows.between(0, END) for table, rows in changes.items()})
+        self._must_write = False
+        needed = self.needed
+        for name in before:
+            if name not in needed:
+                self._bury(name, window)
+                self._open.pop(name, None)
+        self._bound()
+        return self.newest
+
+    def _save_at_once(self, window: int, changes: Mapping[TableId, KeyedRows]) -> None:
+        """Save changes as one segment."""
+        weight = weight_of(changes)
         is_small = self._must_write and self.shares and self.weight <= self._policy.least_top  # rows rather than references
         count, level = (0, BOTTOM) if is_small else self._replaced(weight)
         stay = self._layers[:count]
@@ -347,7 +385,32 @@ class StateLog:
         new: list[NewLayer] = [(level, 0, END, content)]
         if level == TOP:
             new, stay = self._swept(stay, content)
-        is_whole = level > 0 or not self._links or self._must_write
+        self._layers = [*stay, *self._write(window, new, stay, is_whole=level > 0 or not self._links or self._must_write)]
+
+    def _save_in_pieces(self, window: int, changes: Mapping[TableId, KeyedRows | Runs]) -> None:
+        """Save changes range by range, as several segments."""
+        weight, pieces = weight_of(changes), list[Layer]()
+        is_sweep = self._is_heavy(self._layers, weight)
+        marks = [rows.marks() for rows in changes.values()]
+        if is_sweep:
+            marks, self._cursor = [*marks, *map(self.marks, self._since)], None
+        ranges = {*edges(marks, self._policy.piece)}
+        if self._cursor is not None:
+            ranges.add(self._cursor)
+        for start, stop in itertools.pairwise(sorted(ranges)):
+            some = {table: rows.between(start, stop) for table, rows in changes.items()}
+            content = self._merged(self._layers if is_sweep else (), some, keep_removed=not is_sweep, start=start, stop=stop)
+            if is_sweep:
+                self._layers = [layer for layer in self._layers if layer.trim(stop)]
+            if stop == END or any(map(len, content.values())):
+                level = BOTTOM if is_sweep else TOP
+                for each in self._write(window, [(level, start, stop, content)], [*self._layers, *pieces], is_whole=True):
+                    each.rows = None
+                    pieces.append(each)
+        self._layers = [*self._layers, *pieces]
+
+    def _write(self, window: int, new: Sequence[NewLayer], stay: Sequence[Layer], *, is_whole: bool) -> list[Layer]:
+        """Write layers as the newest segment, beside those that stay, and return them."""
         head = {
             "window": window,
             "tables": [[*table, since, self.columns[table]] for table, since in self._since.items()],
@@ -357,20 +420,11 @@ class StateLog:
         new = [each for each in new if any(map(len, each[3].values()))]
         self.newest = self._retry(window, "saving its state", partial(write, self.store, window, head, new))
         self._links = [self.newest] if is_whole else [*self._links, self.newest]
-        added = [
+        self._dead_from.pop(self.newest.name, None)  # a launch that died before its plan wrote the same segment
+        return [
             Layer(self.newest, number, level, start, stop, weight_of(rows), rows=rows)
             for number, (level, start, stop, rows) in enumerate(new)
         ]
-        self._layers = [*stay, *added]
-        self._must_write = False
-        self._dead_from.pop(self.newest.name, None)  # a launch that died before its plan wrote the same segment
-        needed = self.needed
-        for name in before:
-            if name not in needed:
-                self._bury(name, window)
-                self._open.pop(name, None)
-        self._bound()
-        return self.newest
 
     def _replaced(self, weight: int) -> tuple[int, int]:
         """Return the number of layers that stay when the next one replaces the others, and the level of the next one."""
@@ -415,8 +469,8 @@ class StateLog:
 
     def _swept(self, stay: list[Layer], top: dict[TableId, KeyedRows]) -> tuple[list[NewLayer], list[Layer]]:
         """Sweep a range of codes, if it is time. Return the layers to write, and the others that still count."""
-        weight, before = weight_of(top), sum(layer.weight for layer in stay)
-        if self._cursor is None and (before + weight > self._policy.heavy(self._live_of(stay)) or len(stay) >= self._policy.most):
+        weight = weight_of(top)
+        if self._cursor is None and self._is_heavy(stay, weight):
             self._cursor = 0
         if self._cursor is None:
             return [(TOP, 0, END, top)], stay
@@ -436,6 +490,11 @@ class StateLog:
         stay = [layer for layer in stay if layer.stop <= cursor or layer.trim(stop)]
         self._cursor = None if stop == END else stop
         return new, stay
+
+    def _is_heavy(self, layers: Sequence[Layer], weight: int) -> bool:
+        """Return whether it is time for a sweep, with so many bytes more."""
+        before = sum(layer.weight for layer in layers)
+        return before + weight > self._policy.heavy(self._live_of(layers)) or len(layers) >= self._policy.most
 
     def _live_of(self, layers: Sequence[Layer]) -> int:
         return sum(layer.weight for layer in layers if layer.level == BOTTOM)

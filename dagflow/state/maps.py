@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dagflow.model.operator.map_state import Changes, TrackedDict
+from dagflow.model.operator.map_state import ABSENT, Changes, TrackedDict
 from dagflow.model.operator.table_state import Found, KeyedTable, TableState
-from dagflow.model.types.keyed_rows import KeyedRows, RecordKey, merged, rows_of, schema_of
+from dagflow.model.types.keyed_rows import END, KeyedRows, Marks, RecordKey, merged, rows_of, schema_of
 from dagflow.model.types.plain_data import encode, loads
+from dagflow.model.types.spilled_rows import Runs, SpillFile
+from dagflow.state.errors import ChangedInPlace
 from dagflow.state.log import Policy, Retry, StateLog, once
 from dagflow.state.segment import MapId, SegmentRef, TableId
 from dagflow.state.values import encode_keys, state_type
-from dagflow.storage import Store
+from dagflow.storage import Store, TemporarySpillFile
 from dagflow.storage.records.errors import PlanMismatch
 
 if TYPE_CHECKING:
@@ -44,9 +46,13 @@ class TableInLog:
         """See `SavedTable.find`."""
         return self.log.find((*self.id, kind), codes, keys)
 
-    def rows(self, kind: str) -> KeyedRows | None:
+    def rows(self, kind: str, start: int = 0, stop: int = END) -> KeyedRows | None:
         """See `SavedTable.rows`."""
-        return self.log.rows((*self.id, kind))
+        return self.log.rows((*self.id, kind), start, stop)
+
+    def marks(self, kind: str) -> Marks:
+        """See `SavedTable.marks`."""
+        return self.log.marks((*self.id, kind))
 
     def columns(self) -> list[list[str]] | None:
         """See `SavedTable.columns`."""
@@ -57,6 +63,10 @@ class TableInLog:
             # it may have become wider after rows of this type of keys were saved
             found[name] = str(joint_type(type_named(found.get(name, kind)), type_named(kind)))
         return [list(each) for each in found.items()] or None
+
+    def new_file(self) -> SpillFile:
+        """See `SavedTable.new_file`."""
+        return TemporarySpillFile()
 
 
 class MapLog:
@@ -128,8 +138,9 @@ class MapLog:
         """
         changes = changed_rows(maps, record_keys or {})
         if check is not None:
-            for table, rows in changes.items():
-                check(table, rows)
+            for table, changed in changes.items():
+                for rows in changed.chunks():
+                    check(table, rows)
         newest = self.log.save(window, changes)
         self.changed = {table[:2] for table in changes}
         for map_id, kept in maps.items():
@@ -143,13 +154,16 @@ class MapLog:
         return self.log.sweep(needed_from)
 
 
-def changed_rows(maps: Mapping[MapId, Kept], record_keys: Mapping[MapId, RecordKey]) -> dict[TableId, KeyedRows]:
-    """Return the changes of maps and tables since they were last saved. Raises StateNotPlain."""
-    found: dict[TableId, KeyedRows] = {}
+def changed_rows(maps: Mapping[MapId, Kept], record_keys: Mapping[MapId, RecordKey]) -> dict[TableId, KeyedRows | Runs]:
+    """Return the changes of maps and tables since they were last saved. Raises StateNotPlain, ChangedInPlace."""
+    found: dict[TableId, KeyedRows | Runs] = {}
     for map_id, kept in maps.items():
+        by_kind: Mapping[str, KeyedRows | Runs]
         if isinstance(kept, KeyedTable):
             by_kind = kept.changes()
         else:
+            if (key := kept.changed_in_place()) is not ABSENT:
+                raise ChangedInPlace(*map_id, repr(key))
             by_kind = _rows_of_changes(
                 kept.changes(), f"MapState {map_id[1]!r} of operator {map_id[0]!r}", record_keys.get(map_id)
             )

@@ -28,6 +28,7 @@ class StateRef:
         keys: the mark of the assignment under which the maps have their keys.
         replaced: the segments that this reference makes superfluous, once it counts.
         unshared: it may have made segments superfluous that other partitions need or have needed.
+        pieces: the other segments that the same window has written, and that count.
     """
 
     hash: str
@@ -38,6 +39,7 @@ class StateRef:
     replaced: list[str] = attrs.field(factory=list)
     keys: str = ""
     unshared: bool = False
+    pieces: list[str] = attrs.field(factory=list)
 
 
 PartitionStates = dict[str, list[StateRef]]

@@ -28,6 +28,7 @@ from dagflow.model.types.plain_data import dumps, loads
 from dagflow.state.errors import ForeignStateKey, StateLost
 from dagflow.state.log import StateLog, groups_of_partition
 from dagflow.state.maps import Kept, MapLog, first_foreign, table_of
+from dagflow.state.page_cache import with_cache
 from dagflow.state.references import StartStates, StateRef, assignment_mark
 from dagflow.state.segment import MapId, SegmentRef, TableId, erase_segments, segments, window_of
 from dagflow.state.values import checked, decode_map, decode_state, encode_state
@@ -208,7 +209,14 @@ class TaskStates:
         for name, maps in self._maps.items():
             ref = maps.save()
             if name in refs:
-                ref = attrs.evolve(refs[name], segment=ref.segment, replaced=ref.replaced, keys=ref.keys, unshared=ref.unshared)
+                ref = attrs.evolve(
+                    refs[name],
+                    segment=ref.segment,
+                    replaced=ref.replaced,
+                    keys=ref.keys,
+                    unshared=ref.unshared,
+                    pieces=ref.pieces,
+                )
             refs[name] = ref
         return refs
 
@@ -245,6 +253,8 @@ class _KeyedMaps:
         self._kept = self._read()
         for (_, state), each in self._kept.values.items():
             operator.__dict__[state] = each
+            if isinstance(each, TrackedDict):
+                each.watch()
 
     def save(self) -> StateRef:
         """Add a segment with the entries that have changed."""
@@ -264,7 +274,17 @@ class _KeyedMaps:
         replaced = sorted(before - maps.log.needed.keys())
         unshared = self._shares and newest.window == self._task.window and maps.log.has_manifest
         mark = assignment_mark(self._task.keys)
-        return StateRef(newest.hash, newest.size, values={}, segment=newest, replaced=replaced, keys=mark, unshared=unshared)
+        pieces = [each.name for each in maps.log.needed.values() if each.window == self._task.window and each != newest]
+        return StateRef(
+            newest.hash,
+            newest.size,
+            values={},
+            segment=newest,
+            replaced=replaced,
+            keys=mark,
+            unshared=unshared,
+            pieces=sorted(pieces),
+        )
 
     def _read(self) -> KeptStates:
         chains = self._task.start.chains.get(self._name, ())
@@ -276,7 +296,7 @@ class _KeyedMaps:
                     cached.values = {map_id: _in_order(each) for map_id, each in cached.values.items()}
                 self._shares = cached.maps.log.shares
                 return cached
-        maps = MapLog(open_store(self._folder, durable=self._task.durable))
+        maps = MapLog(with_cache(open_store(self._folder, durable=self._task.durable)))
         window, keys = self._task.window - 1, self._task.keys
         if continues:
             maps.log.restore(chains[0].newest, window, list(self._declared))
@@ -330,7 +350,8 @@ def sweep(store: Store, window: int, states: Mapping[str, Sequence[StateRef]], *
     newest = {ref.segment.name: ref.segment for ref in refs if ref.segment is not None}
     if newest:
         keyed = open_store(keyed_folder(store.url), durable=False)
-        gone = {name for ref in refs for name in (*ref.replaced, *keyed.names(f"state/{window:010d}-"))} - newest.keys()
+        gone = {name for ref in refs for name in (*ref.replaced, *keyed.names(f"state/{window:010d}-"))}
+        gone -= newest.keys() | {name for ref in refs for name in ref.pieces}
         if any(ref.unshared for ref in refs):
             gone |= _not_needed(keyed, window, newest.values())
         keyed.discard_all(sorted(gone))

@@ -26,6 +26,7 @@ from dagflow.storage.files import (
 )
 from dagflow.storage.gauge import Gauge
 from dagflow.storage.hashes import ALGORITHM, FILES_ALGORITHM, hash_bytes, new_hash
+from dagflow.storage.local.spill_file import TemporarySpillFile
 from dagflow.storage.local.store import LocalStore
 from dagflow.storage.locks.folder import FolderLock, lock_holder
 from dagflow.storage.locks.holder import Holder
@@ -53,6 +54,7 @@ __all__ = [
     "MemoryStore",
     "SealedRecord",
     "Store",
+    "TemporarySpillFile",
     "absolute",
     "at_once",
     "base_name",

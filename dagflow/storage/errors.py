@@ -448,3 +448,20 @@ class FolderPage(StorageError):
 
     def advice(self) -> str:
         return "HTTP has no folders: name each file by its URL."
+
+
+@error(kw_only=True)
+class RowsNotPutAside(RunError):
+    """The rows of a large window could not be written to a temporary file. No `on_error` skips it, since no record is at fault."""
+
+    folder: str
+    reason: str
+    code: ClassVar[str] = "DF830"
+    is_fatal: ClassVar[bool] = True
+    example = {"folder": "/tmp", "reason": "[Errno 28] No space left on device"}
+
+    def message(self) -> str:
+        return (
+            f"the rows of a large window could not be put aside in {self.folder}: {self.reason}\n"
+            "  help: make room there, or set TMPDIR to a folder on a larger disk; then launch again"
+        )

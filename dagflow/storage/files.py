@@ -146,6 +146,10 @@ class FileSystem(Protocol):
         """Return the folder that a name leads to; None if there is none. Raises FileExistsError if `point` did not make it."""
         ...
 
+    def link(self, path: str, name: str) -> bool:
+        """Give a file a further name, unless it has that. Return False where the file system cannot, or the file is gone."""
+        ...
+
     def is_taken(self, path: str) -> bool:
         """Return whether no file can get this name: there is one, or, on disks, a folder. Costs an object store one request."""
         ...

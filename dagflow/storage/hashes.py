@@ -26,7 +26,7 @@ def new_hash(algorithm: str = ALGORITHM) -> Any:
     return _ALGORITHMS[algorithm]()
 
 
-def hash_bytes(data: bytes, algorithm: str = ALGORITHM) -> str:
+def hash_bytes(data: bytes | memoryview, algorithm: str = ALGORITHM) -> str:
     """Return the hash of bytes, as `algorithm:hex`.
 
     >>> hash_bytes(b"")[:20]

@@ -20,6 +20,7 @@ from dagflow.model.operator.ports import InputPort
 from dagflow.model.operator.state import WindowState
 from dagflow.runtime.run_report import RunReport
 from dagflow.runtime.stage.by_value import dumps
+from dagflow.testing.splittable import equal
 
 
 def run_dag(populate_dag: Any, settings: object = None, runner: str = "local", **options: Any) -> RunReport:
@@ -107,7 +108,10 @@ class Collector(Operator, Generic[T]):
                     standing += inserted
                     taken_back += retracted
         for record in taken_back:
-            standing.remove(record)
+            place = next((number for number, each in enumerate(standing) if equal(each, record)), None)
+            if place is None:
+                raise ValueError(f"a record is taken back that is not there: {record!r}")
+            del standing[place]
         return standing
 
     def clear(self) -> None:

@@ -9,24 +9,6 @@ from dagflow.errors.base import error
 
 
 @error
-class ChangedInPlace(RunError):
-    """An operator changed a value of a `MapState` in place, which is not saved."""
-
-    operator: str
-    state: str
-    key: str
-    code: ClassVar[str] = "DF363"
-    example = {"operator": "total", "state": "sums", "key": "'a'"}
-    is_fatal: ClassVar[bool] = True
-
-    def message(self) -> str:
-        return (
-            f"{self.operator} has changed the value of {self.key} in MapState {self.state!r} in place: only what is assigned is saved\n"
-            f"  help: assign it again, `self.{self.state}[{self.key}] = value`"
-        )
-
-
-@error
 class WindowNotBegun(RunError, RuntimeError):
     """`OperatorTask.end_window` was called outside of a window."""
 

@@ -23,9 +23,10 @@ from dagflow.model.types.plain_data import dumps, loads
 from dagflow.runtime.stage.errors import OperatorFailed, RecordChanged
 from dagflow.runtime.stage.program import RunOptions, TaskSpec
 from dagflow.runtime.task.recording_files import RecordedFile, RecordingFiles
+from dagflow.state.errors import ChangedInPlace
 from dagflow.state.task_states import declared_states
 from dagflow.state.values import decode_state, encode_state
-from dagflow.testing.errors import ChangedInPlace, HypothesisMissing
+from dagflow.testing.errors import HypothesisMissing
 from dagflow.testing.operators import NAME, Bench, TakenBack
 from dagflow.testing.tasks import reported_errors
 

@@ -27,6 +27,7 @@ from dagflow.planning.errors import NotSupported
 from dagflow.planning.forms import preferred_form
 from dagflow.runtime.exchange.dataframes import check_values
 from dagflow.runtime.exchange.fitting import fitted
+from dagflow.runtime.run_folder.files import Replaces
 from dagflow.runtime.run_folder.reports import TaskReport
 from dagflow.runtime.run_folder.window_log import WindowLog, WindowPlan
 from dagflow.runtime.stage.program import (
@@ -45,9 +46,9 @@ from dagflow.runtime.task.flow import Flow
 from dagflow.runtime.windows.commit import decide, roll_forward, sweep
 from dagflow.runtime.windows.event_time import latest
 from dagflow.runtime.windows.plan_window import fill, reset
+from dagflow.state.errors import ChangedInPlace
 from dagflow.state.task_states import declared_states, encoded_states, restore_states
 from dagflow.storage import MemoryStore
-from dagflow.testing.errors import ChangedInPlace
 from dagflow.testing.tasks import check_class, reported_errors
 
 if TYPE_CHECKING:
@@ -303,7 +304,7 @@ class Bench:
 
     def _decide(self, window: int, report: TaskReport, live: Operator) -> None:
         plan = WindowPlan(window=window, items={}, partitions={}, places={}, states={}, driver=report)
-        replacing = {} if live.kept_snapshots() is None else {NAME: False}
+        replacing = {} if live.kept_snapshots() is None else {NAME: Replaces.ROWS}
         halves = {NAME: live if not live.partitionable else loaded(self.program).operators[0].operator}
         limits = {NAME: limits_of(live)}
         decision = decide(self._log, plan, "test", (), 0.0, False, limits=limits, replacing=replacing, operators=halves)

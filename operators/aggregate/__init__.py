@@ -2,13 +2,14 @@
 
 Read in this order:
 
-1. `count`: the simplest; `sum`, `min`, `max` and `average` are like it.
-2. `aggregate`: the base of these five, with the partial aggregation that runs before the exchange.
+1. `group_by`: rows by any columns, with the aggregates of `agg`. `accumulators`: what is kept of groups, exact and reversible;
+   `window_groups`: the groups of a window; `kept_groups`: those of all windows, and which results a window has changed.
+   `distinct`: the groups alone.
+2. `count`: the simplest form for records; `sum`, `min`, `max` and `average` are like it. `aggregate`: their base, with
+   the partial aggregation that runs before the exchange. `record_groups`: keys and values that are Python objects; `kept_keys`:
+   such keys as they are kept.
 3. `fields`: keys and values of records, given by functions or by names of columns.
 4. `deduplicate`, `top_n`: keyed operators that keep records; `ranked_rows`: those that stand over all windows, in their order.
-5. `tumbling`: windows of event time; `event_time` holds what it needs.
-6. `group_by`: rows by any columns, with the aggregates of `agg`; `accumulators`: what it keeps of groups, exact and reversible;
-   `kept_groups`: the same over all windows, and which results a window has changed. `current_rows`: all rows that stand.
-   `distinct`: the groups alone.
-7. `groups`: the groups that aggregates hold, as Python objects and as columns, and the totals that they keep over windows.
+   `current_rows`: all rows that stand.
+5. `tumbling`: windows of event time, as groups with a start; `event_time` holds what it needs.
 """

@@ -10,6 +10,9 @@ tables of groups merge by adding up, whatever the windows were.
 
 from __future__ import annotations
 
+import decimal
+import itertools
+import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any, Literal
@@ -20,11 +23,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as t
 
+from dagflow.arrow_types import type_named
+from dagflow.arrow_types.buffers import order_of
 from operators.acero import acero, computed_by
 from operators.aggregate.errors import ColumnTypeChanged, KeyColumnRefused, TotalNotHeld, ValueColumnRefused
 from operators.transform.content import contents_of_column
 
-Function = Literal["count", "sum", "mean", "min", "max"]
+Function = Literal["count", "sum", "mean", "min", "max", "count_distinct", "quantile", "stddev", "collect"]
+OF_ALL_VALUES = ("count_distinct", "quantile", "stddev", "collect")
+"""The functions for which all different values are kept, each with its number."""
+OF_ORDERED_VALUES = ("min", "max", *OF_ALL_VALUES)
+"""The functions for which values are kept in their order."""
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 ROWS = "#rows"
@@ -48,6 +57,7 @@ class Accumulator:
         function, column: what is aggregated; no column: the rows.
         type: of the values: that of the column, or a wider one in which they are added up; null as long as there are none.
         keeps_all: all values are kept for the smallest and the largest, since rows may be taken back; else these alone.
+        share: of a quantile, from 0 to 1.
     """
 
     name: str
@@ -55,9 +65,19 @@ class Accumulator:
     column: str | None
     type: pa.DataType
     keeps_all: bool = False
+    share: float | None = None
 
     @classmethod
-    def of(cls, name: str, function: Function, column: str | None, kind: pa.DataType, *, keeps_all: bool = False) -> Accumulator:
+    def of(
+        cls,
+        name: str,
+        function: Function,
+        column: str | None,
+        kind: pa.DataType,
+        share: float | None = None,
+        *,
+        keeps_all: bool = False,
+    ) -> Accumulator:
         """Return the accumulator of a column of a type. Raises ValueColumnRefused."""
         if t.is_dictionary(kind):
             kind = kind.value_type
@@ -66,56 +86,70 @@ class Accumulator:
         if function == "count":
             return cls(name, function, column, pa.int64())
         adds = function in ("sum", "mean")
-        is_number = t.is_integer(kind) or t.is_floating(kind) or t.is_decimal(kind) or t.is_null(kind)
+        is_number = t.is_integer(kind) or t.is_floating(kind) or t.is_decimal(kind) or t.is_null(kind) or t.is_duration(kind)
         is_odd = t.is_decimal(kind) and not t.is_decimal128(kind)
-        if (adds and not is_number) or t.is_nested(kind) or is_odd:
-            raise ValueColumnRefused(column=str(column), type=str(kind), lack="added up" if adds else "compared")
-        if adds and not t.is_null(kind):
+        counts_up = adds or (function in ("quantile", "stddev"))
+        is_time = t.is_duration(kind) and not adds
+        if (counts_up and (not is_number or is_time)) or t.is_nested(kind) or is_odd:
+            raise ValueColumnRefused(column=str(column), type=str(kind), lack="added up" if counts_up else "compared")
+        if adds and not t.is_null(kind) and not t.is_duration(kind):
             kind = pa.decimal128(38, kind.scale) if t.is_decimal(kind) else pa.float64() if t.is_floating(kind) else pa.int64()
-        return cls(name, function, column, kind, keeps_all and not adds)
+        return cls(name, function, column, kind, function in OF_ALL_VALUES or (keeps_all and not adds), share)
 
     @classmethod
-    def of_parts(cls, name: str, function: Function, column: str | None, schema: pa.Schema) -> Accumulator:
-        """Return the accumulator whose parts are columns of a table of groups."""
-        parts = {field.name.rpartition("#")[2]: field.type for field in schema if field.name.startswith(f"{name}#")}
-        kind = pa.int64()
-        if function in ("min", "max"):
-            kind = next(iter(parts.values())).value_type.field("value").type
-        elif "total" in parts:
-            kind = pa.decimal128(38, parts["total"].scale)
-        elif "digits" in parts:
-            kind = pa.float64()
-        elif function in ("sum", "mean") and "high" not in parts:
-            kind = pa.null()
-        return cls(name, function, column, kind, "all" in parts)
+    def all_of_parts(
+        cls, name: str, function: Function, column: str | None, schema: pa.Schema, share: float | None = None
+    ) -> list[Accumulator]:
+        """Return the accumulators whose parts are columns of a table of groups: several where the values had several types.
+
+        One without values of any type comes first.
+        """
+        if function == "count":
+            return [cls(name, function, column, pa.int64())]
+        parts = [part.removeprefix(f"{name}#").partition(":") for part in schema.names if part.startswith(f"{name}#")]
+        keeps_all = {kind: part == "all" for part, _, kind in parts if kind}
+        made = [cls(name, function, column, type_named(kind), keeps, share) for kind, keeps in keeps_all.items()]
+        of_none = [cls(name, function, column, pa.null())] if function in ("sum", "mean") else []
+        return [*of_none, *made]
+
+    @classmethod
+    def of_parts(
+        cls, name: str, function: Function, column: str | None, schema: pa.Schema, share: float | None = None
+    ) -> Accumulator:
+        """Return the accumulator whose parts are columns of a table of groups, all of which had values of one type."""
+        return cls.all_of_parts(name, function, column, schema, share)[-1]
 
     @property
     def result_type(self) -> pa.DataType:
         """The type of its results."""
-        if self.function == "mean":
+        if self.function in ("quantile", "stddev") or (self.function == "mean" and not t.is_duration(self.type)):
             return pa.float64()
+        if self.function == "collect":
+            return pa.list_(self.type)
+        if self.function == "count_distinct":
+            return pa.int64()
         return pa.int64() if self.function == "sum" and t.is_null(self.type) else self.type
 
     @property
     def parts(self) -> dict[str, pa.DataType]:
-        """The columns of a table of groups that belong to it, with their types."""
+        """The columns of a table of groups that belong to it, with their types. Their names tell the type of the values."""
         return {f"{self.name}#{part}": kind for part, kind in self._parts()}
 
     def _parts(self) -> Iterator[tuple[str, pa.DataType]]:
-        if self.function in ("min", "max"):
-            yield "all" if self.keeps_all else "values", counts_type(self.type)
+        kind = self.type
+        if self.function in OF_ORDERED_VALUES:
+            yield f"{'all' if self.keeps_all else 'values'}:{kind}", counts_type(kind)
             return
         yield "n", pa.int64()
-        kind = self.type
         if self.function == "count" or t.is_null(kind):
             return
         if t.is_decimal(kind):
-            yield "total", pa.decimal256(76, kind.scale)
+            yield f"total:{kind}", pa.decimal256(76, kind.scale)
         elif t.is_floating(kind):
-            yield "digits", counts_type(pa.int32())
+            yield f"digits:{kind}", counts_type(pa.int32())
         else:
-            yield "high", pa.int64()
-            yield "low", pa.int64()
+            yield f"high:{kind}", pa.int64()
+            yield f"low:{kind}", pa.int64()
 
     def of_rows(self, batch: pa.RecordBatch, codes: Ints, groups: int, sign: int) -> Iterator[pa.Array]:
         """Yield its columns for the groups of a batch. `codes`: the group of each row. See `accumulated`."""
@@ -124,9 +158,9 @@ class Accumulator:
             return
         values = plain_column(batch.column(self.column))
         if self.function != "count":
-            values = values.cast(self.type) if not t.is_uint64(values.type) else values
+            values = self._as_own(values)
         valid = np.ones(len(values), bool) if not values.null_count else values.is_valid().to_numpy(zero_copy_only=False)
-        if self.function in ("min", "max"):
+        if self.function in OF_ORDERED_VALUES:
             yield _extremes(self.function, codes[valid], values.drop_null(), groups, sign, keeps_all=self.keeps_all)
             return
         codes = codes[valid]
@@ -141,26 +175,64 @@ class Accumulator:
         elif t.is_floating(values.type):
             yield counts_of(*_digits(codes, values.to_numpy(), groups, sign), groups)
         else:
-            whole = values.to_numpy()
-            yield _summed(codes, whole >> np.asarray(32, whole.dtype), groups, sign)
-            yield _summed(codes, whole & np.asarray(0xFFFFFFFF, whole.dtype), groups, sign)
+            whole = (values.cast(pa.int64()) if t.is_duration(self.type) else values).to_numpy()
+            high = _summed(codes, whole >> np.asarray(32, whole.dtype), groups, sign)
+            low = _summed(codes, whole & np.asarray(0xFFFFFFFF, whole.dtype), groups, sign)
+            yield from (high, low) if not t.is_floating(self.type) else [_digits_of_halves(high.to_numpy(), low.to_numpy())]
 
-    def results(self, table: pa.Table) -> pa.Array:
-        """Return its results for the groups of a table. Raises TotalNotHeld."""
+    def _as_own(self, values: pa.Array) -> pa.Array:
+        """Return values as its type has them; integers as they are, where they are added up exactly. Raises ColumnTypeChanged."""
+        is_sum = self.function in ("sum", "mean")
+        if t.is_uint64(values.type) or (is_sum and t.is_integer(values.type) and t.is_floating(self.type)):
+            return values
+        try:
+            return values.cast(self.type)
+        except pa.ArrowInvalid as error:
+            raise ColumnTypeChanged(column=str(self.column), before=str(self.type), now=str(values.type)) from error
+
+    def results(self, table: pa.Table, *, wide: bool = False) -> pa.Array:
+        """Return its results for the groups of a table. Raises TotalNotHeld.
+
+        `wide`: sums of integers and decimals as decimals of 76 digits, which all of them fit into.
+        """
         parts = [table.column(name).combine_chunks() for name in self.parts]
         if self.function == "count":
             return parts[0]
-        if self.function in ("min", "max"):
-            return _ends(parts[0], last=self.function == "max")
-        counts = parts[0].to_numpy()
+        if self.function in OF_ORDERED_VALUES:
+            return self._of_values(parts[0])
+        counts, kind = parts[0].to_numpy(), self.result_type
         if self.function == "sum" and t.is_integer(self.type) and len(counts) and np.abs(parts[1].to_numpy()).max() < 1 << 29:
-            return pa.array(parts[1].to_numpy() * 2**32 + parts[2].to_numpy(), self.result_type, mask=counts == 0)
+            return pa.array(parts[1].to_numpy() * 2**32 + parts[2].to_numpy(), kind, mask=counts == 0)
         totals = list(map(self._value, counts.tolist(), self._totals(parts)))
+        if wide and (t.is_integer(kind) or t.is_decimal(kind)):
+            kind = pa.decimal256(76, kind.scale if t.is_decimal(kind) else 0)
         try:
-            return pa.array(totals, self.result_type)
+            return pa.array(totals, kind)
         except (OverflowError, pa.ArrowInvalid) as error:
             largest = max((total for total in totals if total is not None), key=abs)
-            raise TotalNotHeld(name=self.name, type=str(self.result_type), total=str(largest)) from error
+            raise TotalNotHeld(name=self.name, type=str(kind), total=str(largest)) from error
+
+    def _of_values(self, counts: pa.Array) -> pa.Array:
+        """Return its results for groups of values in their order, each with a number."""
+        if self.function in ("min", "max"):
+            return _ends(counts, last=self.function == "max")
+        if self.function == "count_distinct":
+            return pc.list_value_length(counts).cast(pa.int64())
+        values, offsets = counts.values.field("value"), counts.offsets.to_numpy()
+        ends = np.append(0, np.cumsum(counts.values.field("n").to_numpy()))
+        if self.function == "collect":
+            rows = np.repeat(np.arange(len(values)), np.diff(ends))
+            starts = pa.array(ends[offsets].astype(np.int32), mask=np.append(np.diff(offsets) == 0, False))  # null: no values
+            return pa.ListArray.from_arrays(starts, values.take(pa.array(rows)))
+        if self.function == "quantile":
+            numbers = values.cast(pa.float64(), safe=False).to_numpy()  # rounded, where a float does not hold an integer
+            return _quantiles(numbers, ends, offsets, self.share or 0.0)
+        return _deviations(values.to_pylist(), np.diff(ends), offsets)
+
+    def totals(self, table: pa.Table) -> Iterator[tuple[int, Any]]:
+        """Yield the number of values and the exact total of each group of a table, of a sum or a mean."""
+        parts = [table.column(name).combine_chunks() for name in self.parts]
+        yield from zip(parts[0].to_pylist(), self._totals(parts), strict=True)
 
     def _totals(self, parts: list[pa.Array]) -> Iterator[Any]:
         """Yield the exact total of each group: an integer, a decimal, or of floats a fraction, or what is not finite."""
@@ -178,35 +250,78 @@ class Accumulator:
             return None
         if self.function == "sum":
             return _rounded(total, 1) if t.is_floating(self.type) else total
-        return _rounded(total, count)
+        return round(Fraction(total, count)) if t.is_duration(self.type) else _rounded(total, count)
 
 
 def retyped(
     tables: Sequence[pa.Table], known: Sequence[Accumulator], fresh: Sequence[Accumulator]
 ) -> tuple[list[pa.Table], tuple[Accumulator, ...]]:
-    """Return tables of groups with the columns of fresh accumulators, and the accumulators from now on.
+    """Return tables of groups with the columns of the wider ones of known and fresh accumulators, and these.
 
-    A column without any values so far takes any type. Raises ColumnTypeChanged for others.
+    Without any values so far a column takes any type; integers become floats or decimals, decimals get more digits behind the
+    point, exactly. Raises ColumnTypeChanged for other types.
     """
     if not known or tuple(known) == tuple(fresh):
         return list(tables), tuple(fresh)
-    tables, after = list(tables), []
-    for old, new in zip(known, fresh, strict=True):
-        after.append(old if t.is_null(new.type) else new)
-        if old.type == new.type or t.is_null(new.type):
-            continue
-        if not t.is_null(old.type):
-            raise ColumnTypeChanged(column=str(old.column), before=str(old.type), now=str(new.type))
-        for number, table in enumerate(tables):
-            columns = {name: _none(kind, table.num_rows) for name, kind in new.parts.items() if not name.endswith("#n")}
-            kept = {name: table.column(name) for name in table.column_names if name not in columns}
-            tables[number] = pa.table({**kept, **columns})
-    return tables, tuple(after)
+    both = tuple(_wider(old, new) for old, new in zip(known, fresh, strict=True))
+    changed = [(old, now) for old, now in zip(known, both, strict=True) if old.type != now.type]
+    tables = list(tables)
+    for number, table in enumerate(tables):
+        columns = {name: table.column(name) for name in table.column_names}
+        for old, now in changed:
+            parts = [columns.pop(name).combine_chunks() for name in old.parts]
+            columns |= dict(zip(now.parts, _as_wider(parts, old, now), strict=True))
+        tables[number] = pa.table(columns)
+    return tables, both
 
 
-def _none(kind: pa.DataType, rows: int) -> pa.Array:
-    """Return a part of groups without values."""
-    return pa.array([[]] * rows, kind) if t.is_list(kind) else pa.array([0] * rows, pa.int64()).cast(kind)
+def _wider(old: Accumulator, new: Accumulator) -> Accumulator:
+    """Return the one of two accumulators that holds the values of both. Raises ColumnTypeChanged where neither does."""
+    if old.type == new.type or t.is_null(new.type):
+        return old
+    if t.is_null(old.type):
+        return new
+    if t.is_decimal(old.type) and t.is_decimal(new.type):
+        return attrs.evolve(old, type=pa.decimal128(38, max(old.type.scale, new.type.scale)))
+    for one, other in ((old, new), (new, old)):
+        if t.is_integer(one.type) and t.is_decimal(other.type):
+            return attrs.evolve(other, type=pa.decimal128(38, other.type.scale))
+        is_longer = t.is_integer(other.type) and other.type.bit_width > one.type.bit_width
+        if t.is_integer(one.type) and (t.is_floating(other.type) or is_longer):
+            return other
+        if t.is_float32(one.type) and t.is_float64(other.type):
+            return other
+    raise ColumnTypeChanged(column=str(old.column), before=str(old.type), now=str(new.type))
+
+
+def _as_wider(parts: list[pa.Array], old: Accumulator, now: Accumulator) -> Iterator[pa.Array]:
+    """Yield the columns of a wider accumulator for the groups that another one has columns of. Raises ColumnTypeChanged."""
+    rows, types = len(parts[0]), [kind for _, kind in now._parts()]
+    if now.function in OF_ORDERED_VALUES:
+        try:
+            yield pa.array([[]] * rows, types[0]) if t.is_null(old.type) else parts[0].cast(types[0])
+        except pa.ArrowInvalid as error:
+            raise ColumnTypeChanged(column=str(old.column), before=str(old.type), now=str(now.type)) from error
+        return
+    yield parts[0]
+    if t.is_null(old.type):
+        yield from (pa.array([[]] * rows, kind) if t.is_list(kind) else pa.array([0] * rows).cast(kind) for kind in types[1:])
+    elif t.is_decimal(old.type):
+        yield parts[1].cast(types[1])
+    elif t.is_decimal(now.type):
+        yield pa.array(map(decimal.Decimal, old._totals(parts)), types[1])
+    else:
+        yield _digits_of_halves(*(each.to_numpy() for each in parts[1:]))
+
+
+def _digits_of_halves(high: Ints, low: Ints) -> pa.Array:
+    """Return sums of integers as digits of sums of floats."""
+    codes = np.arange(len(high))
+    place = _BIAS // _DIGIT
+    digits = ((place, low & _MASK), (place + 1, (low >> _DIGIT) + ((high & _MASK) << 2)), (place + 2, (high >> _DIGIT) << 2))
+    found = [(codes[numbers != 0], np.full(np.count_nonzero(numbers), at), numbers[numbers != 0]) for at, numbers in digits]
+    codes, places, numbers = (np.concatenate(each) for each in zip(*found, strict=True))
+    return counts_of(codes, pa.array(places, pa.int32()), numbers, len(high))
 
 
 def counts_type(kind: pa.DataType) -> pa.DataType:
@@ -227,8 +342,10 @@ def plain_column(column: pa.Array) -> pa.Array:
 
 
 def is_alike_type(one: pa.DataType, other: pa.DataType) -> bool:
-    """Return True for types of keys whose equal values are one group: integers of any width, or texts."""
+    """Return True for types of keys whose equal values are one group: integers of any width, decimals of one scale, or texts."""
     one, other = (kind.value_type if t.is_dictionary(kind) else kind for kind in (one, other))
+    if t.is_decimal(one) and t.is_decimal(other):
+        return bool(one.scale == other.scale)  # else a row that is taken back has another text than the one that stands
     kinds = (t.is_integer, t.is_floating, lambda kind: t.is_string(kind) or t.is_large_string(kind))
     return one == other or t.is_null(one) or t.is_null(other) or any(is_kind(one) and is_kind(other) for is_kind in kinds)
 
@@ -248,22 +365,31 @@ def comparable(column: pa.Array) -> pa.Array:
 
 def group_codes(batch: pa.RecordBatch | pa.Table, keys: Sequence[str]) -> tuple[Ints, Ints]:
     """Return the group of each row, numbered from 0, and the first row of each group. Raises KeyColumnRefused."""
-    rows = batch.num_rows
-    if not keys:
-        return np.zeros(rows, np.int64), np.zeros(min(rows, 1), np.int64)
-    codes, groups = np.zeros(rows, np.int64), 1
-    for name in keys:
+    codes: Ints = np.zeros(batch.num_rows, np.int64)
+    first = codes[:1]
+    for place, name in enumerate(keys):
         column = batch.column(name)
         column = plain_column(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
         if t.is_nested(column.type):
             raise KeyColumnRefused(column=name, type=str(column.type))
-        encoded = pc.dictionary_encode(column, null_encoding="encode")
-        if groups > 1:
-            encoded = pc.dictionary_encode(pa.array(codes * len(encoded.dictionary) + encoded.indices.to_numpy()))
-        codes, groups = encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
-    first = np.empty(groups, np.int64)
-    first[codes[::-1]] = np.arange(rows)[::-1]
+        if t.is_integer(column.type) and not column.null_count:
+            own, first = _numbered(column.to_numpy())
+        else:
+            encoded = pc.dictionary_encode(column, null_encoding="encode")
+            own, first = encoded.indices.to_numpy().astype(np.int64), np.empty(len(encoded.dictionary), np.int64)
+            first[own[::-1]] = np.arange(len(own))[::-1]
+        codes, first = (own, first) if not place else _numbered(codes * len(first) + own)
     return codes, first
+
+
+def _numbered(values: Ints) -> tuple[Ints, Ints]:
+    """Return the number of each value among the different ones in their order, and the first place of each of these."""
+    order = order_of(values)
+    ordered = values[order]
+    is_first = np.append(len(values) > 0, ordered[1:] != ordered[:-1])[: len(values)]
+    codes: Ints = np.empty(len(values), np.int64)
+    codes[order] = np.cumsum(is_first) - 1
+    return codes, order[is_first]
 
 
 def accumulated(batch: pa.RecordBatch, keys: Sequence[str], accumulators: Sequence[Accumulator], sign: int) -> pa.Table:
@@ -300,7 +426,7 @@ def merged(
     columns: dict[str, Any] = {name: whole.column(name).take(pa.array(first)).combine_chunks() for name in keys}
     parts = {name: kind for each in accumulators for name, kind in each.parts.items()}
     sums = {ROWS: pa.int64(), **{name: kind for name, kind in parts.items() if not t.is_list(kind)}}
-    columns |= _grouped({name: (whole.column(name), "sum") for name in sums}, codes, groups)
+    columns |= _added({name: whole.column(name) for name in sums}, codes, groups)
     columns |= {name: columns[name].cast(kind) for name, kind in sums.items()}
     for each in accumulators:
         for name, kind in each.parts.items():
@@ -339,6 +465,19 @@ def _grouped(columns: dict[str, tuple[Any, str]], codes: Ints, groups: int) -> d
     return {name: found.column(name).combine_chunks().take(at) for name in columns}
 
 
+def _added(columns: dict[str, pa.ChunkedArray], codes: Ints, groups: int) -> dict[str, pa.Array]:
+    """Return the sums of columns by group. Integers are added up by numpy, in a third of Acero's time."""
+    found: dict[str, pa.Array] = {}
+    for name, column in columns.items():
+        if column.type != pa.int64() or column.null_count:
+            found |= _grouped({name: (column, "sum")}, codes, groups)
+            continue
+        sums = np.zeros(groups, np.int64)
+        np.add.at(sums, codes, column.to_numpy())
+        found[name] = pa.array(sums)
+    return found
+
+
 def _summed(codes: Ints, values: Any, groups: int, sign: int) -> pa.Array:
     """Return sums by group: of integers below 2**32, or of the rows."""
     sums = np.bincount(codes, None if values is None else values.astype(np.float64), minlength=groups)
@@ -364,13 +503,58 @@ def _ends(counts: pa.Array, *, last: bool) -> pa.Array:
     return counts.values.field("value").take(pa.array(at.astype(np.int64), mask=start == stop))
 
 
+def _quantiles(numbers: np.ndarray[Any, Any], ends: Ints, offsets: Ints, share: float) -> pa.Array:
+    """Return the quantile of each group, null without values: between two of them in proportion, as `quantile_cont` of SQL.
+
+    `ends`: how many values there are before each number, and in all.
+    """
+    start, count = ends[offsets[:-1]], np.diff(ends[offsets])
+    at = share * np.maximum(count - 1, 0)
+    below = np.floor(at).astype(np.int64)
+    # the place of a value among those that are different
+    low, high = (np.searchsorted(ends, start + each, side="right") - 1 for each in (below, np.ceil(at).astype(np.int64)))
+    is_none, part = count == 0, at - below
+    if not len(numbers):
+        return pa.nulls(len(count), pa.float64())
+    low, high = numbers[np.where(is_none, 0, low)], numbers[np.where(is_none, 0, high)]
+    with np.errstate(invalid="ignore"):
+        between = np.where(part == 0, low, low + (high - low) * part)
+    return pa.array(between, pa.float64(), mask=is_none)
+
+
+def _deviations(numbers: list[Any], counts: Ints, offsets: Ints) -> pa.Array:
+    """Return the sample standard deviation of each group, null for less than two values: exact sums, whatever the order."""
+    results: list[float | None] = []
+    for start, stop in itertools.pairwise(offsets.tolist()):
+        own, n = numbers[start:stop], counts[start:stop]
+        count = int(n.sum())
+        if count < 2:
+            results.append(None)
+        elif not all(map(math.isfinite, own)):
+            results.append(math.nan)
+        else:
+            weights = list(zip(map(Fraction, own), n.tolist(), strict=True))
+            middle = sum(value * times for value, times in weights) / count
+            squares = sum((value - middle) ** 2 * times for value, times in weights)
+            results.append(_root(Fraction(squares) / (count - 1)))
+    return pa.array(results, pa.float64())
+
+
+def _root(square: Fraction) -> float:
+    """Return the square root of an exact number as a float."""
+    if not square:
+        return 0.0
+    shift = (square.numerator.bit_length() - square.denominator.bit_length()) // 2  # of what a float may not hold
+    return math.ldexp(math.sqrt(square / Fraction(4) ** shift), shift)
+
+
 def _merged_counts(counts: pa.Array, codes: Ints, groups: int, keep: str) -> pa.Array:
     """Return lists of values with numbers, merged by group: the numbers of a value are added up, and without any it is gone."""
     pairs = pc.list_flatten(counts)
     values, numbers = pairs.field("value"), pairs.field("n")
     codes = codes[pc.list_parent_indices(counts).to_numpy()]
     same, first = group_codes(pa.record_batch({"code": codes, "value": values}), ("code", "value"))
-    sums = _grouped({"n": (numbers, "sum")}, same, len(first))["n"].to_numpy()
+    sums = _added({"n": pa.chunked_array([numbers])}, same, len(first))["n"].to_numpy()
     codes, values = codes[first], values.take(pa.array(first))
     if t.is_int32(values.type) and len(sums) and np.abs(sums).max() >= _CARRY:
         codes, values, sums = _carried(codes, values, sums)

@@ -5,22 +5,50 @@ They mean what they mean in SQL: a null is not a value, and without values the r
 
 from __future__ import annotations
 
+from typing import Any, get_args
+
 import attrs
 
+from dagflow.arrow_types import type_named
 from dagflow.config import one_of
-from operators.aggregate.accumulators import Function
+from operators.aggregate.accumulators import Accumulator, Function
+from operators.aggregate.errors import ValueColumnRefused
+
+
+def _a_share(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise ValueError(f"a quantile is of a share from 0 to 1, not {value!r}")
 
 
 @attrs.frozen
 class Aggregation:
-    """One aggregate of a `GroupBy`: a function, and the column that it is of; None for the rows."""
+    """One aggregate of a `GroupBy`: a function, and the column that it is of; None for the rows. `share`: of a quantile."""
 
-    function: Function = attrs.field(validator=one_of(("count", "sum", "mean", "min", "max")))
+    function: Function = attrs.field(validator=one_of(get_args(Function)))
     column: str | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.instance_of(str)))
+    share: float | None = attrs.field(default=None, validator=attrs.validators.optional(_a_share))
+
+    def result_type(self, column_type: str | None) -> str | None:
+        """Return the type of the results, by that of the column: as text, None for an unknown one.
+
+        >>> sum("price").result_type("int16"), mean("price").result_type(None), max("price").result_type("date32[day]")
+        ('int64', None, 'date32[day]')
+        """
+        if self.function in ("count", "count_distinct"):
+            return "int64"
+        if self.function in ("quantile", "stddev"):
+            return "double"
+        if column_type is None:  # a mean is a float, but of durations a duration
+            return None
+        try:
+            return str(Accumulator.of("", self.function, self.column, type_named(column_type)).result_type)
+        except (ValueError, ValueColumnRefused):  # of a type that has no name, or that rows will be refused for
+            return None
 
     def __str__(self) -> str:
         """Return it as it is written."""
-        return f"agg.{self.function}({'' if self.column is None else repr(self.column)})"
+        given = [each for each in (self.column, self.share) if each is not None]
+        return f"agg.{self.function}({', '.join(map(repr, given))})"
 
 
 def count(column: str | None = None) -> Aggregation:
@@ -46,3 +74,29 @@ def min(column: str) -> Aggregation:  # noqa: A001
 def max(column: str) -> Aggregation:  # noqa: A001
     """Return the largest value of a column. NaN is larger than all numbers."""
     return Aggregation("max", column)
+
+
+def count_distinct(column: str) -> Aggregation:
+    """Count the different values of a column. All NaN are one value. All different values are kept."""
+    return Aggregation("count_distinct", column)
+
+
+def quantile(column: str, share: float) -> Aggregation:
+    """Return the quantile of a column of numbers as a float: 0.5 for the median. All different values are kept.
+
+    Between two values it lies in proportion, as by `quantile_cont` of SQL, NumPy and pandas. NaN is larger than all numbers.
+    """
+    return Aggregation("quantile", column, share)
+
+
+def stddev(column: str) -> Aggregation:
+    """Return the sample standard deviation of a column of numbers as a float: null for less than two values.
+
+    It is computed exactly and rounded once, so the order of rows does not matter. All different values are kept.
+    """
+    return Aggregation("stddev", column)
+
+
+def collect(column: str) -> Aggregation:
+    """Return all values of a column as a list, in their order: nulls are none."""
+    return Aggregation("collect", column)

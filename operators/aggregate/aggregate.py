@@ -1,33 +1,50 @@
-"""The base of aggregates of records by key."""
+"""The base of aggregates of records by key: forms of `GroupBy` for records, with one aggregate."""
+
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, ClassVar, Generic, Literal, get_args
+from itertools import compress
+from typing import Any, ClassVar, Generic, get_args
 
 import attrs
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, Operator, OperatorContext, OutputPort, TableState, WindowState
+from dagflow import InputPort, Operator, OperatorContext, OutputPort, StreamColumns, TableState, WindowState
 from dagflow.config import one_of
-from operators.aggregate.fields import ResultScope, a_field, a_key, has_classes, key_of_groups, key_type_problems, needed_of
-from operators.aggregate.groups.columns import COUNT, KEY, VALUE, ColumnGroups
-from operators.aggregate.groups.grouping import Grouping, Groups, Merge
-from operators.aggregate.groups.running import COLUMNS, Total, add_columns, add_groups, all_totals, can_add_columns, record_key
-from operators.conditions import no_function
+from operators.aggregate.accumulators import ROWS, Accumulator, Function
+from operators.aggregate.agg import Aggregation
+from operators.aggregate.errors import TotalNotHeld
+from operators.aggregate.fields import (
+    ResultScope,
+    a_field,
+    a_key,
+    alone,
+    check_columns,
+    check_objects,
+    getter,
+    key_of_groups,
+    key_type_problems,
+    names_of,
+    needed_of,
+    one_nan,
+)
+from operators.aggregate.kept_groups import add_groups, equal_rows, key_columns
+from operators.aggregate.kept_keys import as_kept, record_key
+from operators.aggregate.record_groups import CODE, VALUE, Partial, RecordGrouping, RecordGroups
+from operators.aggregate.window_groups import MAX_PARTIAL_GROUPS, ROWS_OF_A_BATCH, Grouping, Groups
 from operators.problems import all_problems
 
+_KINDS = {int: pa.int64(), str: pa.string(), bytes: pa.binary()}
+"""The types of keys of records as they are kept, in the order in which results come."""
 T = TypeVar("T", default=Any)
 K = TypeVar("K", default=Any)
 V = TypeVar("V", default=Any)
-
-MAX_PARTIAL_GROUPS = 100_000
-"""The most groups that a partial aggregation keeps. When there are more, it emits them."""
-ROWS_OF_A_BATCH = 1 << 15
-OutputMode = Literal["update", "complete"]
-"""The groups whose running totals a window emits: those that it has records of, or all."""
-_LARGE = 1 << 63
 
 
 @attrs.frozen
@@ -38,244 +55,252 @@ class KeyValue(Generic[K, V]):
     value: V
 
 
-@attrs.frozen
-class Partial(Generic[K, V]):
-    """The partial result of a group in one partition, from `count` records or values.
-
-    An integer that no column holds is `large`, in hexadecimal digits, and `value` is None.
-    """
-
-    key: K
-    value: V | None
-    count: int
-    large: str | None = None
-
-    @classmethod
-    def of(cls, key: K, value: V | None, count: int) -> Partial[K, V]:
-        """Return a partial result whose value fits into a column.
-
-        >>> Partial.of("a", 5, 2), Partial.of("a", 2**63, 2).large
-        (Partial(key='a', value=5, count=2, large=None), '0x8000000000000000')
-        """
-        if type(value) is int and not -_LARGE <= value < _LARGE:
-            return cls(key, None, count, hex(value))
-        return cls(key, value, count)
-
-
 @attrs.define
-class PartialAggregation(Operator, Generic[T, K, V]):
-    """The partial aggregation of an `Aggregate`, before the exchange, so that few records cross it."""
+class _OneAggregate(Operator, Generic[T, K, V]):
+    """The base of aggregates and of their partial aggregation: groups rows by columns, or records by any objects."""
 
-    by: Callable[[T], K] | str | tuple[str, ...] | None = attrs.field(default=None, kw_only=True)
-    of: Callable[[T], V] | str | None = attrs.field(default=None, kw_only=True)
-    merge: Merge | None = attrs.field(default=None, kw_only=True)
+    by: Callable[[T], K] | str | tuple[str, ...] | None = attrs.field(default=None, kw_only=True, validator=a_key)
 
     input = InputPort[T]()
-    output = OutputPort[Partial[K, V]]()
-    groups = WindowState[Groups](factory=dict)
-    columns = WindowState[ColumnGroups](factory=ColumnGroups)
+    groups = WindowState[Groups](factory=Groups)
+    records = WindowState[RecordGroups](factory=RecordGroups)
 
-    def setup(self, context: object) -> None:
-        """Make the grouping."""
-        self._grouping = Grouping(self.by, self.of, self.merge)
+    @property
+    def aggregate(self) -> tuple[Function, Callable[[T], V] | str | None]:
+        """The aggregate, and the values that it is of; None where records are counted."""
+        raise NotImplementedError
 
-    def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
-        """Return batches too for groups by one column."""
-        return frozenset({"record", "batch"} if handled == "batch" and type(self.by) is str else {"record"})
+    def setup(self, context: OperatorContext) -> None:
+        """Keep the context, and make the groupings: by columns, and of records by their number."""
+        self._context = context
+        (function, values), name = self.aggregate, type(self).__name__
+        self._by_columns = Grouping(name, names_of(self.by), {VALUE: Aggregation(function, next(iter(names_of(values)), None))})
+        column = values if isinstance(values, str) else VALUE if values else None
+        by_code = Grouping(name, (CODE,), {VALUE: Aggregation(function, column)})
+        self._of_records = RecordGrouping(getter(alone(self.by)), None if values is None else getter(values), by_code)
+
+    @property
+    def sent(self) -> tuple[str, ...]:
+        """The fields, or columns, of the key in partial results."""
+        names = names_of(alone(self.by))
+        return ("key",) if len(names) < 2 else tuple(f"key{number}" for number in range(len(names)))
+
+    def has_functions(self) -> bool:
+        """Return True if a property is a function of the record, which a batch handler cannot call."""
+        return callable(self.by) or callable(self.aggregate[1])
 
     @input.stream
     def add_all(self, records: Iterator[T]) -> None:
         """Take records in."""
-        self._grouping.add_records(self.groups, records)
-        self._bound()
+        self._of_records.add(self.records, records, -1 if self._context.retracts else 1, keeps_all=self.input.is_changing)
+        self.bound_groups()
 
-    @input.batch(when=no_function("by", "of"))
+    @input.batch(when=lambda operator: not operator.has_functions())
     def add_batch(self, batch: pa.RecordBatch) -> None:
         """Take a batch in."""
-        if has_classes(batch, self.by, self.input):
-            self.add_all(iter(self.input.records_of(batch)))
-            return
-        self._grouping.add_batch(self.groups, self.columns, batch)
-        self._bound()
+        sign, of, keeps_all = -1 if self._context.retracts else 1, self.aggregate[1], self.input.is_changing
+        check_columns(batch.schema, "of", of)
+        check_columns(batch.schema, "by", self.by)
+        check_objects(batch, self.by, of)
+        if self.by is None:
+            column = batch.column(of) if isinstance(of, str) else None
+            self._of_records.add_column(self.records, batch.num_rows, column, sign, keeps_all=keeps_all)
+        else:
+            self._by_columns.add(self.groups, batch, sign, keeps_all=keeps_all)
+        self.bound_groups()
 
-    def _bound(self) -> None:
-        if len(self.groups) + len(self.columns) > MAX_PARTIAL_GROUPS:
+    def bound_groups(self) -> None:
+        """Bound the groups that are kept: for partial aggregations."""
+
+
+@attrs.define
+class PartialAggregation(_OneAggregate[T, K, V], Generic[T, K, V]):
+    """The partial aggregation of an `Aggregate`, before the exchange, so that few records cross it."""
+
+    takes_changes: ClassVar[bool] = True
+
+    function: Function = attrs.field(default="count", kw_only=True)
+    of: Callable[[T], Any] | str | None = attrs.field(default=None, kw_only=True)
+
+    output = OutputPort[Any]()
+
+    @property
+    def aggregate(self) -> tuple[Function, Callable[[T], V] | str | None]:
+        """The aggregate, and the values that it is of."""
+        return self.function, self.of
+
+    def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
+        """Return batches of groups by columns, records of others."""
+        return frozenset({"batch" if handled == "batch" and self.by is not None else "record"})
+
+    def bound_groups(self) -> None:
+        """Emit the groups so far, if there are many."""
+        if len(self.records.codes) + sum(table.num_rows for table in self.groups.tables) > MAX_PARTIAL_GROUPS:
             self.end_window()
 
     def end_window(self) -> None:
         """Emit the partial result of each group."""
-        if self.output.wants_batches and not self.groups and (table := self.columns.as_one()) is not None:
-            self.columns = ColumnGroups()
-            for batch in table.to_batches(max_chunksize=ROWS_OF_A_BATCH):
-                self.output.emit_batch(_partials(batch))
-            return
-        self._grouping.fold(self.groups, self.columns)
-        self._grouping.settle(self.groups)
-        self.output.emit_all([Partial.of(key, value, count) for key, (value, count) in self.groups.items()])
-        self.groups = {}
+        for batch in self._by_columns.drained(self.groups):
+            self.output.emit_batch(batch.rename_columns([*self.sent, *batch.schema.names[len(self.sent) :]]))
+        self.output.emit_all(self._of_records.partials(self.records))
 
 
 @attrs.define
-class Aggregate(Operator, Generic[T, K, V]):
+class Aggregate(_OneAggregate[T, K, V], Generic[T, K, V]):
     """One value for each group of records: the base of `Count`, `Sum`, `Min`, `Max` and `Average`.
 
-    A subclass returns its `grouping`: the key, and a value with a `Merge` of two values into one, which pyarrow must know too.
-    An operator by key whose values do not merge like that, a median say, derives from `Operator`; `Deduplicate` is an example.
+    Each is a form of `GroupBy` with one aggregate, for records, whose results are records too. Rows of named columns are grouped
+    as by `GroupBy`; keys that a function makes may be any objects that have a hash.
 
     Args:
         by: the key of a record: a function of the record, or names of columns (fields of its class, `value` of a bare builtin),
             with which batches stay batches. None: all records are one group.
         combiner: whether records are aggregated before the exchange too, so that few cross it. The result is the same.
-        scope: the input that a result covers. `all`: a launch takes its input as one window, and a later launch with more input
-            is refused, unless `running`. `window`: a window, however the input is cut.
-        running: whether a window's results are those of all windows so far. The groups are kept over windows and launches (a
-            `TableState`), so windows run one after the other. A launch that resumes with another `running`, `by` or `of` is
-            refused (functions cannot be compared, and are not checked).
-        output_mode: the results of a window if `running`, as in Spark: `update` emits those of the groups that the window has
-            records of, `complete` those of all groups so far, for a sink that replaces its rows.
+        scope: the input that a result covers. `all`: all input so far. The groups are kept over windows and launches: a result
+            that no longer holds is taken back, and the new one emitted. A launch that resumes with another `by` or `of` is
+            refused (functions cannot be compared, and are not checked). `window`: a window, however the input is cut.
     """
 
     partition_key_fixed: ClassVar[bool] = True
+    function: ClassVar[Function]
 
-    by: Callable[[T], K] | str | tuple[str, ...] | None = attrs.field(default=None, kw_only=True, validator=a_key)
     combiner: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
     scope: ResultScope = attrs.field(default="all", kw_only=True, validator=one_of(get_args(ResultScope)))  # type: ignore[misc]
-    running: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
-    output_mode: OutputMode = attrs.field(default="update", kw_only=True, validator=one_of(get_args(OutputMode)))
 
-    input = InputPort[T]()
-    partials = InputPort[Partial[K, V]](optional=True, partition_by="key")
+    partials = InputPort[Any](optional=True)
     output = OutputPort[KeyValue[K, V]]()
-    groups = WindowState[Groups](factory=dict)
-    columns = WindowState[ColumnGroups](factory=ColumnGroups)
-    totals = TableState(COLUMNS, record_key=record_key)
+    kept = TableState(record_key=record_key)
 
-    def grouping(self) -> Grouping:
-        """Return how records are grouped, and the values that are kept of them."""
-        raise NotImplementedError
+    @property
+    def takes_changes(self) -> bool:  # type: ignore[override]
+        """True unless a window has a part of the input."""
+        return self.scope == "all"
 
-    def result(self, value: Any, count: int) -> Any:
-        """Return the result for a group: its value, or None without any."""
-        return value
+    @property
+    def emits_changes(self) -> bool | None:  # type: ignore[override]
+        """True where more input changes results."""
+        return self.scope == "all"
 
-    def result_column(self) -> str | None:
-        """Return `value` or `count` if `result` is one of them, otherwise None."""
-        return VALUE if type(self).result is Aggregate.result else None
+    @property
+    def aggregate(self) -> tuple[Function, Callable[[T], V] | str | None]:
+        """The aggregate, and the values that it is of; None where records are counted."""
+        return self.function, None
 
     def keeps_state(self, name: str) -> bool:
-        """Return False for the totals unless `running`, so that windows may overlap."""
-        return self.running or name != "totals"
+        """Return whether groups are kept over windows."""
+        return self.scope == "all"
+
+    def state_properties(self) -> tuple[str, ...]:
+        """Return the properties that give groups their meaning."""
+        return ("scope", "by", "of") if self.scope == "all" else ("scope",)
 
     def check(self) -> None:
         """Raise ValueError where `by` makes other keys than are declared."""
         with all_problems(super().check) as problems:
             problems.extend(key_type_problems(self, self.by))
-            problems.extend(output_mode_problems(self.output_mode, running=self.running))
-
-    def state_properties(self) -> tuple[str, ...]:
-        """Return the properties that give totals their meaning."""
-        return ("running", "by", "of") if self.running else ("running",)
-
-    def setup(self, context: OperatorContext) -> None:
-        """Keep the context, and make the grouping."""
-        self._context = context
-        self._grouping = self.grouping()
+            if len({*names_of(self.by)}) < len(names_of(self.by)):
+                problems.append(f"by={self.by!r} names a column twice")
 
     def partition_key(self, port: str) -> Any:
         """Return the key: all records of a group reach one partition."""
-        if port == "input":
-            return key_of_groups(self.by)
-        return super().partition_key(port)
+        return key_of_groups(self.by) if port == "input" else self.sent if len(self.sent) > 1 else "key"
+
+    def result_columns(self, port: str, arriving: Callable[[str], StreamColumns]) -> StreamColumns | None:
+        """Return that a key has one result. Their columns are those of the port's type."""
+        key = () if self.by is None else ("key",)
+        return StreamColumns(unique=[key]) if port == "output" and self.scope == "all" else None
 
     def partial_aggregation(self, port: str) -> tuple[Operator, str] | None:
         """Return the partial aggregation."""
         if port != "input" or not self.combiner:
             return None
-        how = self.grouping()
-        _, key, value, *_ = (*get_args(self.__dict__.get("__orig_class__")), Any, Any, Any)
-        kind: Any = PartialAggregation
-        partial: Operator = kind[Any, key, value if how.merge is not None else int](  # without values: None, of any type
-            by=how.by, of=how.of, merge=how.merge, on_error=self.on_error
-        )
-        return partial, "partials"
+        function, values = self.aggregate
+        return PartialAggregation(by=self.by, function=function, of=values, on_error=self.on_error), "partials"
 
     def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
-        """Return batches too for groups by one column, where a column is the result."""
-        is_column = type(self.by) is str and self.result_column() is not None and self.output_mode == "update"
-        return frozenset({"record", "batch"} if handled == "batch" and is_column else {"record"})
-
-    @input.stream
-    def add_all(self, records: Iterator[T]) -> None:
-        """Take records in."""
-        self._grouping.add_records(self.groups, records)
-
-    @input.batch(when=lambda operator: operator.grouping().is_by_names)
-    def add_batch(self, batch: pa.RecordBatch) -> None:
-        """Take a batch in."""
-        if has_classes(batch, self.by, self.input):
-            self.add_all(iter(self.input.records_of(batch)))
-            return
-        self._grouping.add_batch(self.groups, self.columns, batch)
+        """Return batches for groups by one column."""
+        return frozenset({"batch" if handled == "batch" and type(self.by) is str and port == "output" else "record"})
 
     @partials.stream
-    def add_partials(self, partials: Iterator[Partial[K, V]]) -> None:
+    def add_partials(self, partials: Iterator[Partial]) -> None:
         """Take partial results in."""
-        add, groups = self._grouping.add, self.groups
-        for partial in partials:
-            add(groups, partial.key, partial.value if partial.large is None else int(partial.large, 16), partial.count)
+        self._of_records.add_partials(self.records, partials)
 
-    @partials.batch
+    @partials.batch(when=lambda operator: not operator.has_functions() and operator.by is not None)
     def add_batch_of_partials(self, batch: pa.RecordBatch) -> None:
-        """Do the same for a batch."""
-        if has_classes(batch, "key", self.partials):
-            self.add_partials(iter(self.partials.records_of(batch)))
-            return
-        self._grouping.add_partials(self.groups, self.columns, batch)
+        """Take groups in."""
+        names = [*self._by_columns.keys, *batch.schema.names[len(self.sent) :]]
+        self._by_columns.add_groups(self.groups, pa.Table.from_batches([batch.rename_columns(names)]))
 
     def end_window(self) -> None:
-        """Emit the result of each group, in the order of their first records."""
-        table = None if self.groups else self.columns.as_one()
-        if table is not None and self.output.wants_batches and not self.running:
-            for batch in table.select([KEY, str(self.result_column())]).to_batches(max_chunksize=ROWS_OF_A_BATCH):
-                self.output.emit_batch(batch.rename_columns(["key", "value"]))
+        """Emit the results of groups that have changed, in the order of their keys."""
+        self._by_columns.gather(self.groups)
+        if (rows := self._by_columns.merge(self.groups)) is not None:
+            rows = rows.sort_by([(name, "ascending") for name in self.groups.keys])
+            self._emit(rows, self.groups.accumulators, key_columns(rows, self.groups.keys), None)
+            self.groups = Groups()
+        keys, table = self._of_records.drained(self.records, as_kept if self.scope == "all" else one_nan)
+        accumulators, self.records = self.records.groups.accumulators, RecordGroups()
+        if table is None:
             return
-        if table is not None and self.running and self.output_mode == "update" and can_add_columns(table, self._grouping):
-            self._emit_columns(table)
+        table = table.set_column(table.column_names.index(CODE), CODE, pa.array(np.arange(len(keys))))
+        if self.scope == "window":
+            self._emit(table, accumulators, None, keys)
             return
-        self._grouping.fold(self.groups, self.columns)
-        self._grouping.settle(self.groups)
-        if self.running:
-            add_groups(self.totals, self.groups, self._grouping, whole=self.output_mode == "complete")
-        is_complete = self.output_mode == "complete"
-        self.output.emit_all(self._results(all_totals(self.totals) if is_complete else _totals_of(self.groups)))
+        by_kind: dict[Any, list[int]] = {}
+        kept = list(map(as_kept, keys))
+        for place, key in enumerate(kept):
+            by_kind.setdefault(type(key), []).append(place)
+        for kind in filter(by_kind.__contains__, _KINDS):
+            places = sorted(by_kind[kind], key=kept.__getitem__)
+            self._emit(table.take(places), accumulators, pa.array([kept[at] for at in places], _KINDS[kind]), keys)
 
-    def _emit_columns(self, table: pa.Table) -> None:
-        """Add groups to the totals, and emit their results, as batches where these are wanted."""
-        for part in add_columns(self.totals, table, self._grouping):
-            if isinstance(part, dict):
-                self.output.emit_all(self._results(_totals_of(part)))
-                continue
-            keys, values, counts = part
-            if self.output.wants_batches:
-                results = counts if self.result_column() == COUNT else values
-                batch = pa.RecordBatch.from_arrays([keys, results], names=["key", "value"])
-                for at in range(0, len(keys), ROWS_OF_A_BATCH):
-                    self.output.emit_batch(batch.slice(at, ROWS_OF_A_BATCH))
-            else:
-                columns = (keys, pa.nulls(len(keys)) if values is None else values, counts)
-                self.output.emit_all(self._results(zip(*(each.to_pylist() for each in columns), strict=True)))
+    def _emit(self, table: pa.Table, accumulators: tuple[Accumulator, ...], kept: Any, keys: list[Any] | None) -> None:
+        """Emit the results of groups that have changed: first those that no longer hold. `keys`: of records."""
+        if self.scope == "window":
+            table = table.filter(pc.greater(table.column(ROWS), 0))
+            self._send(table, keys, self.results(accumulators[0], table), retracts=False)
+            return
+        names = self._by_columns.keys if keys is None else ()
+        change = add_groups(self.kept, table, kept, self._by_columns.aggregates, accumulators, names)
+        old, new = (self.results(change.accumulators[0], each) for each in (change.before, change.after))
+        if isinstance(old, list) or isinstance(new, list):  # values that no column holds
+            old, new = (each if isinstance(each, list) else each.to_pylist() for each in (old, new))
+            is_equal = np.array([one == new[at] or one != one for one, at in zip(old, change.places.tolist(), strict=True)], bool)
+            no_longer, anew = change.masks(is_equal)
+            old, new = list(compress(old, no_longer.to_pylist())), list(compress(new, anew.to_pylist()))
+        else:
+            no_longer, anew = change.masks(equal_rows([old], [new.take(pa.array(change.places))], len(old)))
+            old, new = old.filter(no_longer), new.filter(anew)
+        self._send(change.before.filter(no_longer), keys, old, retracts=True)
+        self._send(change.after.filter(anew), keys, new, retracts=False)
 
-    def _results(self, totals: Iterable[Total]) -> Iterator[KeyValue[K, V]]:
-        for key, value, count in totals:
-            try:
-                yield KeyValue(key, self.result(value, count))
-            except Exception as error:
-                self._context.blame(error, Partial(key, value, count), self._context.place)
-                raise
+    def _send(self, table: pa.Table, keys: list[Any] | None, values: list[Any] | pa.Array, *, retracts: bool) -> None:
+        """Emit results for the groups of a table, or take them back."""
+        if keys is None and type(self.by) is str and self.output.wants_batches and not isinstance(values, list):
+            batch = pa.record_batch({"key": table.column(self.by).combine_chunks(), "value": values})
+            emit_batch = self.output.retract_batch if retracts else self.output.emit_batch
+            for start in range(0, batch.num_rows, ROWS_OF_A_BATCH):
+                emit_batch(batch.slice(start, ROWS_OF_A_BATCH))
+            return
+        found: Iterable[Any]
+        if keys is not None:
+            found = map(keys.__getitem__, table.column(CODE).to_pylist())
+            if alone(self.by) is not self.by:
+                found = zip(found, strict=True)
+        else:
+            columns = [table.column(name).to_pylist() for name in names_of(self.by)]
+            found = zip(*columns, strict=True) if isinstance(self.by, tuple) else columns[0]
+        emit = self.output.retract if retracts else self.output.emit
+        for key, value in zip(found, values if isinstance(values, list) else values.to_pylist(), strict=True):
+            emit(KeyValue(key, value))
 
-
-def _totals_of(groups: Groups) -> Iterator[Total]:
-    yield from ((key, value, count) for key, (value, count) in groups.items())
+    def results(self, accumulator: Accumulator, table: pa.Table) -> list[Any] | pa.Array:
+        """Return the results for the groups of a table: as a column, or as a list where no column holds them."""
+        try:
+            return accumulator.results(table)
+        except TotalNotHeld:
+            return [total if count else None for count, total in accumulator.totals(table)]
 
 
 @attrs.define
@@ -284,20 +309,11 @@ class AggregateOfValues(Aggregate[T, K, V], Generic[T, K, V]):
 
     of: Callable[[T], V] | str = attrs.field(default="value", validator=a_field)
 
+    @property
+    def aggregate(self) -> tuple[Function, Callable[[T], V] | str | None]:
+        """The aggregate, and the values that it is of."""
+        return self.function, self.of
+
     def needed_columns(self, port: str) -> dict[str, tuple[str, ...]]:
         """Return the column of the values."""
         return needed_of(port, of=self.of)
-
-
-def output_mode_problems(output_mode: OutputMode, *, running: bool) -> Iterator[str]:
-    """Yield the problem of results of all groups where they are not kept."""
-    if output_mode == "complete" and not running:
-        yield "output_mode='complete' needs running=True: without it, a window knows its own groups only"
-
-
-def _partials(groups: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the batch of the `Partial`s of groups."""
-    count = groups.num_rows
-    value = groups.column(VALUE) if VALUE in groups.schema.names else pa.nulls(count, pa.int64())
-    columns = [groups.column(KEY), value, groups.column(COUNT), pa.nulls(count, pa.string())]
-    return pa.RecordBatch.from_arrays(columns, names=["key", "value", "count", "large"])

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import decimal
-from typing import Any, Generic
+from typing import Any, ClassVar, Generic
 
 import attrs
 
 from dagflow import OutputPort
+from operators.aggregate.accumulators import Function
 from operators.aggregate.aggregate import AggregateOfValues, K, KeyValue, T, V
-from operators.aggregate.groups.grouping import SUM, Grouping
-
-DIGITS = decimal.Context(prec=38)
-"""The digits of decimals in columns. Python's own context would round to 28."""
 
 
 @attrs.define
 class Average(AggregateOfValues[T, K, V], Generic[T, K, V]):
     """Average values of the records of each key, or of all records.
 
-    An average of decimals is rounded to 38 digits, half to even, from an exact sum.
+    It is a float, which is rounded once, from the exact sum; of durations a duration.
 
     Args:
         of: the values: a function of the record, or the name of a column. None is skipped. Without other values, the result is
             None.
-        by, combiner, scope, running, output_mode: see `Aggregate`.
+        by, combiner, scope: see `Aggregate`.
 
     >>> from dagflow.testing import run_operator
     >>> run_operator(Average(lambda sale: sale[1], by=lambda sale: sale[0]), {"input": [("a", 1), ("b", 5), ("a", 3)]})["output"]
@@ -33,14 +29,6 @@ class Average(AggregateOfValues[T, K, V], Generic[T, K, V]):
     [KeyValue(key=None, value=3.0)]
     """
 
+    function: ClassVar[Function] = "mean"
+
     output = OutputPort[KeyValue[K, Any]]()
-
-    def grouping(self) -> Grouping:
-        """Return groups by key, with the sum of its values."""
-        return Grouping(self.by, self.of, SUM)
-
-    def result(self, value: Any, count: int) -> Any:
-        """Return the sum divided by the number of values; None without values."""
-        if not count:
-            return None
-        return DIGITS.divide(value, count) if isinstance(value, decimal.Decimal) else value / count

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, Operator, OperatorContext, OutputPort, TableState, WindowState
+from dagflow import InputPort, Operator, OperatorContext, OutputPort, StreamColumns, TableState, WindowState
 from dagflow.config import one_of
 from operators.aggregate.errors import NeverInserted
 from operators.aggregate.fields import ResultScope, a_key, check_columns, getter, names_of, needed_of
-from operators.aggregate.groups.running import record_key
+from operators.aggregate.kept_keys import record_key
 from operators.aggregate.ranked_rows import ROWS, PartialRanking, RankedRows, Ranking
 from operators.conditions import no_function
 from operators.problems import all_problems
@@ -183,6 +183,16 @@ class Deduplicate(FirstOfEach[T], Generic[T]):
         """Return the properties that decide which records are kept."""
         return ("scope", "by", "keep", "order_by") if self.scope == "all" else ("scope",)
 
+    def result_columns(self, port: str, arriving: Callable[[str], StreamColumns]) -> StreamColumns | None:
+        """Return the columns that arrive; those of the key, or all, identify a row."""
+        if port != "output":
+            return None
+        before = arriving("input")
+        if self.scope == "window" or callable(self.by):
+            return before
+        by = tuple(before.types or ()) if self.by is None else names_of(self.by)
+        return before.also_unique(*by) if by else before
+
     def needed_columns(self, port: str) -> dict[str, tuple[str, ...]]:
         """Return the columns of the order."""
         return needed_of(port, order_by=self.order_by)
@@ -208,7 +218,7 @@ class Deduplicate(FirstOfEach[T], Generic[T]):
             super().pass_batch(batch)
         elif self.is_ranked:
             table = self._ranking.table(batch, -1 if self._context.retracts else 1, self.input)
-            self.ranked.add(table, self._ranking, keeps_all=self.input.is_changing)
+            self.ranked.add_bounded(table, self._ranking, self.input, keeps_all=self.input.is_changing)
         else:
             is_untyped = self.input.record_type is Any  # such rows cross the exchange as dicts, which are one value
             rows = map(contents, self.input.records_of(batch)) if is_untyped else zip(*column_contents(batch), strict=True)
@@ -226,7 +236,7 @@ class Deduplicate(FirstOfEach[T], Generic[T]):
     def end_window(self) -> None:
         """Emit the records that are new, and take back those that are gone."""
         if self.is_ranked:
-            self.ranked.emit_change(self.kept, self._ranking, self.output, keeps_all=self.input.is_changing)
+            self.ranked.emit_change(self.kept, self._ranking, self.input, self.output, keeps_all=self.input.is_changing)
         elif self.numbers:
             self._emit_change()
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
 
-from dagflow import ReaderRecord
+from dagflow import ReaderRecord, StreamColumns
 from operators.aggregate.accumulators import ROWS
 from operators.aggregate.group_by import GroupBy
 from operators.problems import all_problems
@@ -46,6 +46,13 @@ class Distinct(GroupBy):
     def lacks(self) -> str:
         """Return nothing: without columns, all are compared."""
         return ""
+
+    def result_columns(self, port: str, arriving: Callable[[str], StreamColumns]) -> StreamColumns | None:
+        """Return the columns that are compared, which together identify a row."""
+        if self.keys or port != "output":
+            return super().result_columns(port, arriving)
+        before = arriving("input")
+        return before if before.types is None or self.scope == "window" else before.also_unique(*before.types)
 
     def partition_key(self, port: str) -> Any:
         """Return the key: equal rows reach one partition."""

@@ -83,8 +83,9 @@ class ValueColumnRefused(RunError, TypeError):
 
     def message(self) -> str:
         return (
-            f"`of` names the column {self.column!r}, whose values are {self.type}: these cannot be {self.lack}\n"
-            "  help: name another column, or give a function that turns it into a number: of=lambda record: …"
+            f"an aggregate is of the column {self.column!r}, whose values are {self.type}: these cannot be {self.lack}\n"
+            f"  help: aggregate another column, or cast it first: Select('*', {self.column}=col({self.column!r}).cast('float64')).\n"
+            f"        A column without any value is read as text: give its type to the reader, schema='{self.column}: float64'"
         )
 
 
@@ -185,4 +186,23 @@ class RowsNotKept(RunError, ValueError):
         return (
             f"rows that come here {self.now} be taken back, which was otherwise in earlier launches: what is kept was kept for that\n"
             "  help: put the operators before it back as they were, or start over with --fresh"
+        )
+
+
+@error(kw_only=True)
+class KeysKeptOtherwise(RunError, TypeError):
+    """An aggregate by named columns got rows with columns, and has kept the groups of records without, or the other way round."""
+
+    code: ClassVar[str] = "DF797"
+    example = {"now": "columns"}
+    is_fatal: ClassVar[bool] = True
+
+    now: str
+
+    def message(self) -> str:
+        before, now = ("records", "columns") if self.now == "columns" else ("columns", "records")
+        return (
+            f"the groups that are kept have keys of {before}, and {now} come now: equal keys would be two groups\n"
+            f"  help: let the operator before emit {before} as it did (annotate what it returns with an attrs class for columns),"
+            " or begin again: dagflow launch --fresh"
         )

@@ -14,7 +14,6 @@ from typing import Any, Literal, get_args
 import attrs
 import pyarrow as pa
 
-from dagflow import InputPort
 from dagflow.arrow_types.held import why_not_held
 from dagflow.errors import ColumnNotThere
 from operators.aggregate.errors import KeyColumnRefused, ValueColumnRefused
@@ -72,9 +71,14 @@ def no_key(_: object) -> None:
     """Return None, the key of all records where there are no groups."""
 
 
+def alone(by: Any) -> Any:
+    """Return the name that is alone in a tuple; others as they are. Groups are the same, and their keys tuples."""
+    return by[0] if isinstance(by, tuple) and len(by) == 1 else by
+
+
 def key_of_groups(by: Any) -> Any:
-    """Return the partition key of groups, also where all records are one group. One name in a tuple stays a tuple."""
-    return no_key if by is None else getter(by) if isinstance(by, tuple) and len(by) == 1 else by
+    """Return the partition key of groups, also where all records are one group."""
+    return no_key if by is None else alone(by)
 
 
 def one_nan(key: Any) -> Any:
@@ -110,12 +114,6 @@ def check_objects(batch: pa.RecordBatch, *what: object) -> None:
         wrong = why_not_held(batch.column(name), "Python")
         if wrong:
             raise OverflowError(f"column {name!r} has {wrong}; no Python object holds it")
-
-
-def has_classes(batch: pa.RecordBatch, by: object, port: InputPort[Any]) -> bool:
-    """Return True if a key has objects of a class, whose `==` their columns do not know."""
-    names = [name for name in names_of(by) if name in batch.schema.names]
-    return port.record_type is not Any and any(pa.types.is_nested(batch.column(name).type) for name in names)
 
 
 def check_values(schema: pa.Schema, of: object, merge: str) -> None:

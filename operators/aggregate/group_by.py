@@ -5,30 +5,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, get_args
 
 import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as t
 
-from dagflow import InputPort, Operator, OperatorContext, OutputPort, TableState, WindowState
+from dagflow import InputPort, Operator, OperatorContext, OutputPort, StreamColumns, TableState, WindowState
+from dagflow.arrow_types.buffers import order_of
 from dagflow.config import one_of
-from dagflow.errors import ColumnNotThere
-from operators.aggregate.accumulators import MAX_ROWS, ROWS, Accumulator, accumulated, check_alike, merged, retyped
+from operators.aggregate.accumulators import ROWS, Accumulator
 from operators.aggregate.agg import Aggregation
-from operators.aggregate.aggregate import MAX_PARTIAL_GROUPS, ROWS_OF_A_BATCH
-from operators.aggregate.errors import OtherColumns
 from operators.aggregate.fields import ResultScope, no_key
-from operators.aggregate.kept_groups import add_groups
+from operators.aggregate.kept_groups import Change, add_groups, as_groups, equal_rows, key_columns
+from operators.aggregate.window_groups import MAX_PARTIAL_GROUPS, ROWS_OF_A_BATCH, Grouping, Groups
+from operators.names import constructor_arguments, one_or_more
+from operators.portions import MAX_BYTES
 from operators.problems import all_problems
-
-WAITING_ROWS = 1 << 17
-"""Rows of batches that wait to be grouped at once."""
-
-
-def _names(names: Iterable[str]) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def _aggregations(_: object, attribute: attrs.Attribute[Any], value: Mapping[str, Any]) -> None:
@@ -38,40 +33,24 @@ def _aggregations(_: object, attribute: attrs.Attribute[Any], value: Mapping[str
 
 
 @attrs.define
-class _Groups:
-    """The groups of the rows so far: rows that wait, all with one schema and one sign, tables of groups, what is kept of each."""
-
-    accumulators: tuple[Accumulator, ...] = ()
-    waiting: list[pa.RecordBatch] = attrs.field(factory=list)
-    sign: int = 1
-    rows: int = 0
-    tables: list[pa.Table] = attrs.field(factory=list)
-    key_types: dict[str, pa.DataType] = attrs.field(factory=dict)
-    keys: tuple[str, ...] = ()
-
-    def __deepcopy__(self, memo: object) -> _Groups:
-        return attrs.evolve(self, waiting=self.waiting[:], tables=self.tables[:], key_types=dict(self.key_types))
-
-
-@attrs.define
-class _Grouping(Operator):
+class _Rows(Operator):
     """The base of `GroupBy` and its partial aggregation: makes tables of groups of rows."""
 
     keys: tuple[str, ...] = attrs.field(
-        default=(), converter=_names, validator=attrs.validators.deep_iterable(attrs.validators.instance_of(str))
+        default=(), converter=one_or_more, validator=attrs.validators.deep_iterable(attrs.validators.instance_of(str))
     )
     aggregates: Mapping[str, Aggregation] = attrs.field(factory=dict, validator=_aggregations)
 
     input = InputPort[Any]()
     output = OutputPort[Any]()
-    groups = WindowState[_Groups](factory=_Groups)
+    groups = WindowState[Groups](factory=Groups)
 
     takes_changes: ClassVar[bool] = True
-    emits_changes: ClassVar[bool | None] = False
 
     def setup(self, context: OperatorContext) -> None:
         """Keep the context, which tells whether rows are taken back."""
         self._context = context
+        self._grouping = Grouping(type(self).__name__, self.keys, self.aggregates)
 
     def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
         """Return batches: rows have columns."""
@@ -80,93 +59,29 @@ class _Grouping(Operator):
     @input.batch
     def add(self, batch: pa.RecordBatch) -> None:
         """Take rows in."""
-        groups, sign = self.groups, -1 if self._context.retracts else 1
-        self._take_keys(batch.schema)
-        names = list(
-            dict.fromkeys([*groups.keys, *(each.column for each in self.aggregates.values() if each.column is not None)])
-        )
-        for name in names:
-            if name not in batch.schema.names:
-                raise ColumnNotThere.of("`keys`" if name in groups.keys else "an aggregate", name, batch.schema)
-        rows = batch.select(names)
-        is_alike = bool(groups.waiting) and groups.waiting[0].schema == rows.schema and groups.sign == sign
-        if not is_alike or groups.rows + rows.num_rows > MAX_ROWS:
-            self._gather()
-            self._take_types(rows.schema)
-        groups.sign = sign
-        for start in range(0, rows.num_rows, MAX_ROWS):
-            groups.waiting.append(rows.slice(start, MAX_ROWS))
-            groups.rows += groups.waiting[-1].num_rows
-            if groups.rows >= WAITING_ROWS:
-                self._gather()
-
-    def _take_keys(self, schema: pa.Schema) -> None:
-        """Take the names of the key: without keys and aggregates all columns. Raises OtherColumns where others came before."""
-        names = self.keys if self.keys or self.aggregates else tuple(name for name in schema.names if name != ROWS)
-        self.groups.keys = self.groups.keys or names
-        if {*names} != {*self.groups.keys}:
-            raise OtherColumns(operator=type(self).__name__, before=self.groups.keys, now=names)
-
-    def _take_types(self, schema: pa.Schema) -> None:
-        """Take the types of columns. Raises ValueColumnRefused, and ColumnTypeChanged where the groups so far have others."""
-        groups = self.groups
-        fresh = []
-        for name, each in self.aggregates.items():
-            kind = pa.int64() if each.column is None else schema.field(each.column).type
-            fresh.append(Accumulator.of(name, each.function, each.column, kind, keeps_all=self.input.is_changing))
-        self._check_keys(schema)
-        groups.tables, groups.accumulators = retyped(groups.tables, groups.accumulators, fresh)
-
-    def _check_keys(self, schema: pa.Schema) -> None:
-        """Raise ColumnTypeChanged where a key has another kind of values than those so far."""
-        kinds = self.groups.key_types
-        for name in self.groups.keys:
-            kind = schema.field(name).type
-            check_alike(name, kinds.setdefault(name, kind), kind)
-            if pa.types.is_null(kinds[name]):
-                kinds[name] = kind
-
-    def _gather(self) -> None:
-        """Group the rows that wait."""
-        groups = self.groups
-        if not groups.waiting:
-            return
-        rows = pa.concat_batches(groups.waiting)
-        groups.waiting, groups.rows = [], 0
-        groups.tables.append(accumulated(rows, self.groups.keys, groups.accumulators, groups.sign))
-        self._merge(least=2 * MAX_PARTIAL_GROUPS)
-
-    def _merge(self, least: int = 0) -> pa.Table | None:
-        """Merge the tables of groups to one, if they have so many rows. Return it; None without groups."""
-        groups = self.groups
-        if len(groups.tables) > 1 and sum(table.num_rows for table in groups.tables) >= least:
-            groups.tables = [merged(groups.tables, self.groups.keys, groups.accumulators)]
-        return groups.tables[0] if groups.tables else None
+        sign = -1 if self._context.retracts else 1
+        self._grouping.add(self.groups, batch, sign, keeps_all=self.input.is_changing)
 
 
 @attrs.define
-class PartialGroupBy(_Grouping):
+class PartialGroupBy(_Rows):
     """The partial aggregation of a `GroupBy`, before the exchange, so that few rows cross it."""
 
-    def _gather(self) -> None:
-        super()._gather()
+    @_Rows.input.batch
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take rows in, and emit groups where there are many."""
+        super().add(batch)
         if len(self.groups.tables) == 1 and self.groups.tables[0].num_rows > MAX_PARTIAL_GROUPS:
-            self._send()
+            self.end_window()
 
     def end_window(self) -> None:
         """Emit the groups, with what is kept of them."""
-        super()._gather()
-        self._send()
-
-    def _send(self) -> None:
-        if (table := self._merge()) is not None:
-            for batch in table.to_batches():
-                self.output.emit_batch(batch)
-        self.groups.tables = []  # the types stay: a batch may be going on
+        for batch in self._grouping.drained(self.groups):
+            self.output.emit_batch(batch)
 
 
 @attrs.define(init=False)
-class GroupBy(_Grouping):
+class GroupBy(_Rows):
     """One row for each group of rows: the columns of the key, and any number of aggregates. `GROUP BY` of SQL.
 
     Args:
@@ -214,13 +129,8 @@ class GroupBy(_Grouping):
         return ("scope", "keys", "aggregates") if self.scope == "all" else ("scope",)
 
     def __init__(self, *keys: str, **properties: Any) -> None:
-        known = {field.name for field in attrs.fields(GroupBy) if field.init}
-        own = {name: properties.pop(name) for name in known & properties.keys() if not isinstance(properties[name], Aggregation)}
-        for name, given in (("keys", keys), ("aggregates", properties)):
-            if name not in own:
-                own[name] = given
-            elif given:
-                raise TypeError(f"GroupBy got {name}={own[name]!r} and more of them: give all in one place")
+        given = ("keys", keys), ("aggregates", properties)
+        own = constructor_arguments(GroupBy, *given, is_column=lambda value: isinstance(value, Aggregation))
         self.__attrs_init__(**own)  # made by attrs
 
     def check(self) -> None:
@@ -242,6 +152,26 @@ class GroupBy(_Grouping):
         """Return the key: all rows of a group reach one partition."""
         return self.keys or no_key
 
+    def needed_columns(self, port: str) -> dict[str, tuple[str, ...]]:
+        """Return the columns that are aggregated, by the name of the aggregate."""
+        columns = {name: each.column for name, each in self.aggregates.items()} if port == "input" else {}
+        return {name: (column,) for name, column in columns.items() if column is not None}
+
+    def emitting_result(self) -> Operator | None:
+        """Return the operator that emits all groups at emission points."""
+        if self.scope == "window" or not (self.keys or self.aggregates):
+            return None
+        return GroupByResult(**{field.name: getattr(self, field.name) for field in attrs.fields(type(self)) if field.init})
+
+    def result_columns(self, port: str, arriving: Callable[[str], StreamColumns]) -> StreamColumns | None:
+        """Return the columns of the key, which identify a row, and the aggregates."""
+        if port != "output":
+            return None
+        before = arriving("input").types or {}
+        types: dict[str, str | None] = {name: before.get(name) for name in self.keys}
+        types |= {name: each.result_type(before.get(each.column or "")) for name, each in self.aggregates.items()}
+        return StreamColumns(types, [self.keys] if self.scope == "all" else ())
+
     def partial_aggregation(self, port: str) -> tuple[Operator, str] | None:
         """Return the partial aggregation."""
         if port != "input" or not self.combiner:
@@ -251,36 +181,82 @@ class GroupBy(_Grouping):
     @partials.batch
     def add_partials(self, batch: pa.RecordBatch) -> None:
         """Take groups in."""
-        groups = self.groups
-        fresh = [Accumulator.of_parts(name, each.function, each.column, batch.schema) for name, each in self.aggregates.items()]
-        self._take_keys(batch.schema)
-        self._check_keys(batch.schema)
-        groups.tables, groups.accumulators = retyped(groups.tables, groups.accumulators, fresh)
-        groups.tables += retyped([pa.Table.from_batches([batch])], fresh, groups.accumulators)[0]
-        self._merge(least=2 * MAX_PARTIAL_GROUPS)
+        self._grouping.add_groups(self.groups, pa.Table.from_batches([batch]))
 
     def end_window(self) -> None:
         """Emit the rows of groups that have changed, in the order of their keys."""
-        self._gather()
-        if (table := self._merge()) is None:
+        self._grouping.gather(self.groups)
+        if (table := self._grouping.merge(self.groups)) is None:
             return
+        keys = self.groups.keys
         if self.scope == "all":
-            keys = self.keys or sorted(self.groups.keys)  # in whatever order they come, all columns are the same key
-            change = add_groups(self.kept, table, keys, self.aggregates, self.groups.accumulators)
-            old, new = change.rows(self._results)
-            self._emit(old, self.output.retract_batch)
+            change = self._change(table)
+            old, new = (_results(each, keys, change.accumulators) for each in (change.before, change.after))
+            again = new.take(pa.array(change.places))
+            no_longer, anew = change.masks(equal_rows(old.columns, again.columns, old.num_rows))
+            _emit(old.filter(no_longer), keys, self.output.retract_batch)
+            new = new.filter(anew)
         else:
-            new = self._results(table.filter(pc.greater(table.column(ROWS), 0)), self.groups.accumulators)
-        self._emit(new, self.output.emit_batch)
-        self.groups = _Groups()
+            new = _results(table.filter(pc.greater(table.column(ROWS), 0)), keys, self.groups.accumulators)
+        _emit(new, keys, self.output.emit_batch)
+        self.groups = Groups()
 
-    def _results(self, table: pa.Table, accumulators: Iterable[Accumulator]) -> pa.Table:
-        """Return the rows of groups."""
-        columns = {name: table.column(name) for name in self.groups.keys}
-        return pa.table({**columns, **{each.name: each.results(table) for each in accumulators}})
+    def _change(self, table: pa.Table, *, with_keys: bool = False) -> Change:
+        """Add the groups of the window to those that are kept."""
+        names = self.keys or sorted(self.groups.keys)  # in whatever order they come, all columns are the same key
+        keys, accumulators = key_columns(table, names), self.groups.accumulators
+        return add_groups(self.kept, table, keys, self.aggregates, accumulators, names, with_keys=with_keys)
 
-    def _emit(self, rows: pa.Table, emit: Callable[[pa.RecordBatch], None]) -> None:
-        if self.groups.keys:
-            rows = rows.sort_by([(name, "ascending") for name in self.groups.keys])
-        for batch in rows.to_batches(max_chunksize=ROWS_OF_A_BATCH):
-            emit(batch)
+
+@attrs.define(init=False)
+class GroupByResult(GroupBy):
+    """A `GroupBy` before a sink that writes its result whole: at emission points it emits the rows of all groups.
+
+    The planner puts it in the place of a `GroupBy`, so that the rows need not be kept once more. Rows come in the order of their
+    keys; if there are very many, some after others. A batch without rows where no group is left.
+    """
+
+    waits_for_emission: ClassVar[bool] = True
+
+    output = OutputPort[Any](empty_batches=True)
+
+    @property
+    def emits_changes(self) -> bool | None:  # type: ignore[override]
+        """False: the rows of a result replace those of the one before."""
+        return False
+
+    def end_window(self) -> None:
+        """Emit the rows of all groups, at an emission point."""
+        self._grouping.gather(self.groups)
+        if (table := self._grouping.merge(self.groups)) is not None:
+            self._change(table, with_keys=True)
+            self.groups = Groups()
+        if not self._context.emits:
+            self._context.hold(0 if table is None else table.num_rows)
+        elif (columns := self.kept.columns) is not None:
+            keys = [name[1:] for name in columns.names if name.startswith("=")]
+            for some in self.kept.portions(MAX_BYTES):
+                rows = pa.Table.from_batches([batch.select(columns.names) for batch in some], columns)
+                groups, accumulators = as_groups(rows, self.aggregates)
+                groups = groups.rename_columns([name.removeprefix("=") for name in groups.column_names])
+                results = _results(groups, keys, accumulators)
+                _emit(results, keys, self.output.emit_batch)
+                if not results.num_rows:
+                    self.output.emit_batch(pa.RecordBatch.from_pylist([], results.schema))
+
+
+def _results(table: pa.Table, keys: Iterable[str], accumulators: Iterable[Accumulator]) -> pa.Table:
+    """Return the rows of groups."""
+    columns = {name: table.column(name) for name in keys}
+    return pa.table({**columns, **{each.name: each.results(table) for each in accumulators}})
+
+
+def _emit(rows: pa.Table, keys: Sequence[str], emit: Callable[[pa.RecordBatch], None]) -> None:
+    """Emit rows in the order of their keys."""
+    first = rows.column(keys[0]) if len(keys) == 1 else None
+    if first is not None and t.is_integer(first.type) and not first.null_count:
+        rows = rows.take(order_of(first.to_numpy()))  # much faster
+    elif keys:
+        rows = rows.sort_by([(name, "ascending") for name in keys])
+    for batch in rows.to_batches(max_chunksize=ROWS_OF_A_BATCH):
+        emit(batch)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,9 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.types as t
 
 from dagflow import KeyedTable
-from operators.aggregate.accumulators import ROWS, Accumulator, Ints, check_alike, merged, retyped
+from operators.aggregate.accumulators import ROWS, Accumulator, Ints, check_alike, comparable, merged, retyped
 from operators.aggregate.agg import Aggregation
-from operators.aggregate.errors import NeverInserted, RowsNotKept
+from operators.aggregate.errors import KeysKeptOtherwise, NeverInserted, RowsNotKept
 
 ONE_GROUP = pa.array([b""])
 """The key of all rows, where they are one group."""
@@ -38,62 +39,96 @@ class Change:
     places: Ints
     accumulators: tuple[Accumulator, ...]
 
-    def rows(self, results: Any) -> tuple[pa.Table, pa.Table]:
-        """Return the rows that no longer hold, and those that hold instead. `results`: of a table of groups and accumulators."""
-        old, new = results(self.before, self.accumulators), results(self.after, self.accumulators)
+    def masks(self, is_equal: Any) -> tuple[pa.Array, pa.Array]:
+        """Return which results of `before` no longer hold, and which of `after` are new: where `before` has not the equal one."""
         holds = pc.greater(self.after.column(ROWS), 0).to_numpy(zero_copy_only=False)
-        is_same = holds[self.places] & _equal(old, new.take(pa.array(self.places)))
-        changed = holds.copy()
-        changed[self.places[is_same]] = False
-        return old.filter(pa.array(~is_same)), new.filter(pa.array(changed))
+        is_same = holds[self.places] & is_equal
+        holds[self.places[is_same]] = False
+        return pa.array(~is_same), pa.array(holds)
 
 
 def add_groups(
     kept: KeyedTable,
     table: pa.Table,
-    keys: Sequence[str],
+    keys: pa.Array | pa.RecordBatch,
     aggregates: Mapping[str, Aggregation],
     accumulators: tuple[Accumulator, ...],
+    names: Sequence[str] = (),
+    *,
+    with_keys: bool = False,
 ) -> Change:
-    """Add the groups of a window to those that are kept.
+    """Add the groups of a window, by their keys, to those that are kept.
+
+    `names`: the columns that the keys are of. `with_keys`: whether these are kept too, for results of groups of other windows.
 
     Raises ColumnTypeChanged where these have other types, NeverInserted where more rows of a group are taken back than came.
     """
-    own = _key_columns(table, keys)
     if (before_now := kept.columns) is not None:
-        for name in keys:
+        if any(field.name.startswith("=") for field in before_now) != bool(names):
+            raise KeysKeptOtherwise(now="columns" if names else "records")
+        for name in names:
             check_alike(name, before_now.field(f"={name}").type, table.schema.field(name).type)
-    found, places = kept.lookup(own), np.zeros(0, np.int64)
+    found, places = kept.lookup(keys), np.zeros(0, np.int64)
     before, after = table.slice(0, 0), table
     if found.num_columns:
         is_there = found.column(ROWS).is_valid().to_numpy(zero_copy_only=False)
         places = np.flatnonzero(is_there)
-        known = [Accumulator.of_parts(name, each.function, each.column, found.schema) for name, each in aggregates.items()]
+        before, known = as_groups(pa.Table.from_batches([found.filter(pa.array(is_there))]), aggregates)
         if {each.name for each in known if each.keeps_all} != {each.name for each in accumulators if each.keeps_all}:
             raise RowsNotKept(now="may" if any(each.keeps_all for each in accumulators) else "may not")
-        columns = {name: table.column(name) for name in keys} | {
-            name: found.column(name) if t.is_list(found.column(name).type) else pc.fill_null(found.column(name), 0)
-            for name in found.schema.names
-            if not name.startswith("=")
-        }
-        (before,), both = retyped([pa.table(columns).filter(pa.array(is_there))], known, accumulators)
+        parts = {part for each in accumulators for part in each.parts}
+        own = [name for name in table.column_names if name != ROWS and name not in parts]
+        groups = table.select(own).filter(pa.array(is_there))
+        kept_parts = {name: before.column(name) for name in before.column_names if not name.startswith("=")}
+        columns = {name: groups.column(name) for name in own} | kept_parts
+        (before,), both = retyped([pa.table(columns)], known, accumulators)
         (table,), _ = retyped([table], accumulators, known)
         accumulators, codes = both, np.concatenate([np.arange(table.num_rows), places])
-        after = merged([table, before], keys, accumulators, codes)
+        after = merged([table, before], own, accumulators, codes)
     counts = after.column(ROWS).to_numpy()
     if len(counts) and counts.min() < 0:
-        group = {name: after.column(name)[int(counts.argmin())].as_py() for name in keys}
+        least = int(counts.argmin())
+        group = {name: after.column(name)[least].as_py() for name in names} or {"key": keys[least].as_py()}
         raise NeverInserted.of(group, -counts.min())
     stays, whole = pa.array(counts > 0), after.combine_chunks()
-    parts = [ROWS, *(name for each in accumulators for name in each.parts)]
-    columns = {name: whole.column(name).combine_chunks().filter(stays) for name in parts}
-    types = {f"={name}": pa.nulls(int((counts > 0).sum()), whole.schema.field(name).type) for name in keys}  # without values
-    kept.put(_key_columns(after.filter(stays), keys), {**columns, **types})
-    kept.remove(_key_columns(after.filter(pa.array(counts == 0)), keys))
+    columns = {name: whole.column(name).combine_chunks().filter(stays) for each in accumulators for name in each.parts}
+    columns[ROWS] = whole.column(ROWS).combine_chunks().filter(stays)
+    for name in filter(set(names).__contains__, whole.column_names):
+        column = whole.column(name).combine_chunks()
+        columns[f"={name}"] = column.filter(stays) if with_keys else pa.nulls(len(columns[ROWS]), column.type)  # just the type
+    kept.put(keys if (counts > 0).all() else keys.filter(stays), columns)
+    kept.remove(keys.filter(pa.array(counts == 0)))
     return Change(before, after, places, accumulators)
 
 
-def _key_columns(table: pa.Table, keys: Sequence[str]) -> pa.Array | pa.RecordBatch:
+def as_groups(rows: pa.Table, aggregates: Mapping[str, Aggregation]) -> tuple[pa.Table, tuple[Accumulator, ...]]:
+    """Return kept rows as a table of groups. Where values became wider over the windows, all groups get the widest type."""
+    of_each = [
+        Accumulator.all_of_parts(name, each.function, each.column, rows.schema, each.share) for name, each in aggregates.items()
+    ]
+    shape, numbers = [1, *map(len, of_each)], [np.zeros(rows.num_rows, np.int64)]
+    for accumulators in of_each:
+        own = np.zeros(rows.num_rows, np.int64)  # one without values of any type
+        for number, each in enumerate(accumulators):
+            own[rows.column(list(each.parts)[-1]).is_valid().to_numpy()] = number
+        numbers.append(own)
+    codes = np.ravel_multi_index(numbers, shape)
+    others = [name for name in rows.column_names if "#" not in name or name == ROWS or name.startswith("=")]
+    tables, order, known = list[pa.Table](), list[Ints](), tuple[Accumulator, ...]()
+    for code in np.flatnonzero(np.bincount(codes)).tolist() or [math.prod(shape) - 1]:
+        fresh = [each[number] for each, number in zip(of_each, np.unravel_index(code, shape)[1:], strict=True)]
+        order.append(np.flatnonzero(codes == code))
+        some = rows.select([*others, *(part for each in fresh for part in each.parts)])
+        some = some if len(order[-1]) == len(some) else some.take(pa.array(order[-1]))
+        tables, known = retyped(tables, known, fresh)
+        tables += retyped([some], fresh, known)[0]
+    if len(tables) == 1:
+        return tables[0], known
+    whole = pa.concat_tables([each.select(tables[0].column_names) for each in tables])
+    return whole.take(pa.array(np.argsort(np.concatenate(order)))), known
+
+
+def key_columns(table: pa.Table, keys: Sequence[str]) -> pa.Array | pa.RecordBatch:
     """Return the keys of groups, as a state takes them."""
     if not keys:
         return ONE_GROUP.slice(0, table.num_rows)
@@ -101,10 +136,10 @@ def _key_columns(table: pa.Table, keys: Sequence[str]) -> pa.Array | pa.RecordBa
     return pa.RecordBatch.from_arrays(columns, names=list(keys))
 
 
-def _equal(one: pa.Table, other: pa.Table) -> Any:
-    """Return which rows of two tables are the same, value by value: a null is one value, and so is NaN."""
-    same = np.ones(one.num_rows, bool)
-    for columns in zip(one.columns, other.columns, strict=True):
+def equal_rows(one: Sequence[Any], other: Sequence[Any], rows: int) -> Any:
+    """Return which of so many rows are the same in two lists of columns: a null is one value, and so is NaN."""
+    same = np.ones(rows, bool)
+    for columns in zip(one, other, strict=True):
         left, right = map(_bits, columns)
         if t.is_null(left.type) or t.is_null(right.type):  # Arrow does not compare columns without values
             same &= (left.is_null() if t.is_null(right.type) else right.is_null()).to_numpy(zero_copy_only=False)
@@ -115,7 +150,9 @@ def _equal(one: pa.Table, other: pa.Table) -> Any:
     return same
 
 
-def _bits(column: pa.ChunkedArray) -> pa.Array:
-    """Return a column that can be compared: of floats the bits."""
-    array = column.combine_chunks()
+def _bits(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return a column that can be compared: of floats the bits, of lists their content."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if t.is_nested(array.type):
+        return comparable(array)
     return array.view(pa.int32() if array.type == pa.float32() else pa.int64()) if t.is_floating(array.type) else array

@@ -9,6 +9,7 @@ their names. A row of the state has the rows of one key: each column as a list.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Generic
 
@@ -21,10 +22,12 @@ from typing_extensions import TypeVar
 
 from dagflow import InputPort, KeyedTable, Operator, OutputPort, WindowState
 from operators.aggregate.accumulators import Ints, check_alike, comparable, group_codes, plain_column
-from operators.aggregate.aggregate import MAX_PARTIAL_GROUPS, ROWS_OF_A_BATCH
 from operators.aggregate.errors import ColumnTypeChanged, NeverInserted, RowsNotKept
 from operators.aggregate.fields import check_keys, check_objects, check_values, names_of
-from operators.aggregate.groups.totals import json_of
+from operators.aggregate.kept_groups import equal_rows
+from operators.aggregate.kept_keys import json_of
+from operators.aggregate.window_groups import MAX_PARTIAL_GROUPS, ROWS_OF_A_BATCH
+from operators.portions import MAX_BYTES, Portions
 
 T = TypeVar("T", default=Any)
 
@@ -86,21 +89,28 @@ class Ranking:
         """Return the different rows of a table in their order. `numbers`: how often each row is there, in one way or several."""
         names = sorted({*table.column_names} - {ROWS})
         compared = pa.table({name: comparable(table.column(name).combine_chunks()) for name in names})
-        same, first = group_codes(compared, names)
-        compared = compared.take(pa.array(first))
-        ties = [(name, "descending" if self.all_descending else "ascending") for name in names]
-        values = [(name, "descending" if self.descending else "ascending") for name in self.values]
-        order = pc.sort_indices(compared, [*((name, "ascending") for name in self.keys), *values, *ties]).to_numpy()
-        keys = group_codes(compared, self.keys)[0][order]
-        is_first = np.ones(len(order), bool)
-        is_first[1:] = keys[1:] != keys[:-1]
-        sums = (np.bincount(same, each, len(first)).astype(np.int64)[order] for each in numbers)
-        return Ranked(table.take(pa.array(first[order])), np.flatnonzero(is_first), np.cumsum(is_first) - 1, tuple(sums))
+        terms = dict.fromkeys(self.keys, "ascending")
+        for some, descending in ((self.values, self.descending), (names, self.all_descending)):
+            for name in some:
+                terms.setdefault(name, "descending" if descending else "ascending")
+        order = pc.sort_indices(compared, list(terms.items())).to_numpy()
+        compared = compared.take(pa.array(order))
+        starts = np.flatnonzero(_differs(compared))
+        is_first = _differs(compared.select(self.keys))[starts]
+        sums = (np.add.reduceat(each[order], starts) if len(starts) else each[order] for each in numbers)
+        rows = table.take(pa.array(order[starts]))
+        return Ranked(rows, np.flatnonzero(is_first), np.cumsum(is_first) - 1, tuple(sums))
 
     def standing(self, ranked: Ranked, numbers: Ints) -> Ints:
         """Return how many of each row stand: the first `n` rows of each key do."""
         before = np.cumsum(numbers) - numbers
         return np.clip(self.n - before + before[ranked.first][ranked.group], 0, numbers)
+
+    def groups(self, rows: pa.RecordBatch, port: InputPort[Any]) -> Ints:
+        """Return groups of rows: equal for equal keys."""
+        keys = self.of_state(pa.Table.from_batches([rows]))
+        columns = keys if isinstance(keys, pa.RecordBatch) else pa.record_batch({KEY: keys})
+        return port.groups_of(columns, columns.schema.names)
 
     def of_state(self, rows: pa.Table) -> pa.Array | pa.RecordBatch:
         """Return the keys of rows as a state takes them."""
@@ -129,14 +139,32 @@ class Ranked:
 
 @attrs.define
 class RankedRows:
-    """The rows of a window, and what they change. Without `keeps_all`, rows that do not stand are dropped: none is taken back."""
+    """The rows of a window, and what they change. Without `keeps_all`, rows that do not stand are dropped: none is taken back.
+
+    Attributes:
+        tables: rows in memory; `waiting`: how many of them are not ranked, and `wanted`: how many may wait.
+        others: more rows, where they are too many to be in memory.
+    """
 
     tables: list[pa.Table] = attrs.field(factory=list)
     waiting: int = 0
     wanted: int = 0
+    others: Portions | None = None
 
     def __deepcopy__(self, memo: object) -> RankedRows:
-        return RankedRows(self.tables[:], self.waiting, self.wanted)
+        return RankedRows(self.tables[:], self.waiting, self.wanted, copy.deepcopy(self.others))
+
+    def add_bounded(self, rows: pa.Table, ranking: Ranking, port: InputPort[Any], *, keeps_all: bool) -> None:
+        """Add rows of the window, with a bound for those in memory."""
+        self.add(rows, ranking, keeps_all=keeps_all)
+        if len(self.tables) == 1 and self.tables[0].nbytes > MAX_BYTES and ranking.by is not None:
+            self._put_aside(ranking, port)
+
+    def _put_aside(self, ranking: Ranking, port: InputPort[Any]) -> None:
+        self.others = self.others or Portions([lambda batch: ranking.groups(batch, port)])
+        for batch in (each for table in self.tables for each in table.combine_chunks().to_batches()):
+            self.others.add(batch, 1)
+        self.tables, self.waiting, self.wanted = [], 0, 0
 
     def add(self, rows: pa.Table, ranking: Ranking, *, keeps_all: bool) -> None:
         """Add rows of the window."""
@@ -155,11 +183,22 @@ class RankedRows:
         numbers = numbers if keeps_all else ranking.standing(ranked, numbers)
         return _with_numbers(ranked.rows, numbers).filter(pa.array(numbers != 0))
 
-    def emit_change(self, kept: KeyedTable, ranking: Ranking, output: OutputPort[Any], *, keeps_all: bool) -> None:
+    def emit_change(
+        self, kept: KeyedTable, ranking: Ranking, port: InputPort[Any], output: OutputPort[Any], *, keeps_all: bool
+    ) -> None:
         """Put the rows to those that are kept. Take back those that no longer stand, and emit those that stand now.
 
         Raises ColumnTypeChanged, and NeverInserted where a row is taken back more often than it came.
         """
+        if self.others is None:
+            self._emit_change(kept, ranking, output, keeps_all=keeps_all)
+            return
+        self._put_aside(ranking, port)
+        for (chunks,) in self.others.take():
+            some = RankedRows([pa.Table.from_batches([batch]) for batch, _ in chunks])
+            some._emit_change(kept, ranking, output, keeps_all=keeps_all)
+
+    def _emit_change(self, kept: KeyedTable, ranking: Ranking, output: OutputPort[Any], *, keeps_all: bool) -> None:
         if not self.tables or not (rows := self.best(ranking, keeps_all=keeps_all)).num_rows:
             return
         if (known := kept.columns) is not None:
@@ -220,6 +259,14 @@ def emit_rows(rows: pa.Table, times: Ints, emit: Callable[[pa.RecordBatch], None
     again = pa.array(np.repeat(np.arange(len(times)), np.maximum(times, 0)))
     for batch in _named(rows).take(again).to_batches(max_chunksize=ROWS_OF_A_BATCH):
         emit(batch)
+
+
+def _differs(rows: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return which rows are not equal to the row before them: the first is not."""
+    differs = np.ones(rows.num_rows, bool)
+    columns = [column.combine_chunks() for column in rows.columns]
+    differs[1:] = ~equal_rows([each[1:] for each in columns], [each[:-1] for each in columns], max(0, rows.num_rows - 1))
+    return differs
 
 
 def _together(tables: Sequence[pa.Table]) -> pa.Table:

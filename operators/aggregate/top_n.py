@@ -14,9 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, Operator, OperatorContext, OutputPort, TableState, WindowState
+from dagflow import InputPort, Operator, OperatorContext, OutputPort, StreamColumns, TableState, WindowState
 from dagflow.config import integer_from, one_of
-from operators.aggregate.aggregate import MAX_PARTIAL_GROUPS
 from operators.aggregate.fields import (
     ResultScope,
     a_field,
@@ -31,8 +30,9 @@ from operators.aggregate.fields import (
     no_key,
     one_nan,
 )
-from operators.aggregate.groups.running import record_key
+from operators.aggregate.kept_keys import record_key
 from operators.aggregate.ranked_rows import PartialRanking, RankedRows, Ranking
+from operators.aggregate.window_groups import MAX_PARTIAL_GROUPS
 from operators.conditions import no_function
 from operators.transform.content import column_contents, contents
 
@@ -213,7 +213,7 @@ class TopN(PartialTopN[T], Generic[T]):
             super().add_batch(batch)
             return
         rows = self._ranking.table(batch, -1 if self._context.retracts else 1, self.input)
-        self.ranked.add(rows, self._ranking, keeps_all=self.input.is_changing)
+        self.ranked.add_bounded(rows, self._ranking, self.input, keeps_all=self.input.is_changing)
 
     @property
     def _ranking(self) -> Ranking:
@@ -226,6 +226,13 @@ class TopN(PartialTopN[T], Generic[T]):
         """Return the key: all records of a group reach one partition."""
         return no_key if self.by is None else self.by
 
+    def result_columns(self, port: str, arriving: Callable[[str], StreamColumns]) -> StreamColumns | None:
+        """Return the columns that arrive; those of the key identify the one row on top."""
+        if port != "output":
+            return None
+        is_one = self.n == 1 and self.scope == "all" and not callable(self.by)
+        return arriving("input").also_unique(*names_of(self.by)) if is_one else arriving("input")
+
     def needed_columns(self, port: str) -> dict[str, tuple[str, ...]]:
         """Return the column of the values."""
         return needed_of(port, of=self.of)
@@ -235,7 +242,7 @@ class TopN(PartialTopN[T], Generic[T]):
         if self.scope == "window":
             super().end_window()
         else:
-            self.ranked.emit_change(self.kept, self._ranking, self.output, keeps_all=self.input.is_changing)
+            self.ranked.emit_change(self.kept, self._ranking, self.input, self.output, keeps_all=self.input.is_changing)
 
     def partial_aggregation(self, port: str) -> tuple[Operator, str] | None:
         """Return the selection of the records of one partition."""

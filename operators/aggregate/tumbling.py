@@ -4,22 +4,41 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 from typing import Any, ClassVar, Generic, Literal, get_args
 
 import attrs
 import pyarrow as pa
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, MapState, Operator, OperatorContext, OutputPort, State, WindowState
+from dagflow import InputPort, Operator, OperatorContext, OutputPort, State, StreamColumns, TableState, WindowState
 from dagflow.config import Seconds, one_of
+from operators.aggregate.accumulators import Accumulator
+from operators.aggregate.agg import Aggregation
 from operators.aggregate.errors import WindowsReopened
-from operators.aggregate.event_time.intake import Intake
-from operators.aggregate.event_time.open_windows import OpenWindows, key_of_window
+from operators.aggregate.event_time.open_windows import ITSELF, START, Firing, Keys, OpenWindows, key_of_window, plain_key
 from operators.aggregate.event_time.spans import Spans
-from operators.aggregate.event_time.times import a_bound, a_duration, a_size, moment, to_seconds
+from operators.aggregate.event_time.times import a_bound, a_duration, a_size, microseconds, moment, times_of, to_seconds
 from operators.aggregate.event_time.wait import Wait, first
-from operators.aggregate.fields import ResultScope, a_field, a_key, key_of_groups, key_type_problems, needed_of
-from operators.aggregate.groups.grouping import SUM, Grouping, Groups, Merge, greatest, least
+from operators.aggregate.fields import (
+    ResultScope,
+    a_field,
+    a_key,
+    alone,
+    check_columns,
+    check_keys,
+    check_objects,
+    getter,
+    key_of_groups,
+    key_type_problems,
+    names_of,
+    needed_of,
+    one_nan,
+)
+from operators.aggregate.kept_groups import add_groups, as_groups
+from operators.aggregate.kept_keys import as_kept
+from operators.aggregate.record_groups import CODE, VALUE, RecordGrouping, RecordGroups
+from operators.aggregate.window_groups import Grouping, Groups
 from operators.problems import all_problems
 
 T = TypeVar("T", default=Any)
@@ -27,7 +46,8 @@ K = TypeVar("K", default=Any)
 V = TypeVar("V", default=Any)
 
 Aggregated = Literal["count", "sum", "min", "max"]
-_MERGES = {"count": None, "sum": SUM, "min": Merge(least, "min"), "max": Merge(greatest, "max")}
+Emit = Literal["update", "final"]
+_COUNT = "count"
 
 
 def a_record(_: Any) -> int:
@@ -46,7 +66,7 @@ class WindowValue(Generic[K, V]):
 
     Attributes:
         value: of `count` records or values.
-        firing: how often the key and window were emitted before: 0 the first time. Each emission replaces the earlier ones.
+        firing: how often the key and window were emitted before: 0 the first time. Each emission takes the one before it back.
     """
 
     key: K
@@ -62,14 +82,15 @@ class Tumbling(Operator, Generic[T, K, V]):
     """Aggregate records by key and by windows of event time of one size, side by side.
 
     **Firing.** A window of event time fires once the watermark has reached its end: each of its keys is emitted. For
-    `allowed_lateness` after that it still takes records, and each window of the run that changes it emits it once more. So a key
-    and window may be emitted several times; the last one holds all. Later records go to the port `late`, and nowhere else. The
-    counter `late` of the report has their number.
+    `allowed_lateness` after that it still takes records. Each window of the run that changes it takes the result back and emits
+    the new one: so the output is a changing stream, and the results that stand hold all records. Later records go to the port
+    `late`, and nowhere else. The counter `late` of the report has their number. With `emit="final"`, a window fires once, when it
+    takes no records any more: nothing is taken back.
 
     **The watermark** is the latest event time of all records in earlier windows of the run, less `out_of_orderness`. It is the
     same in all tasks. So records of a window of the run are late only by records before it, and fire in the next one. The end of
     a bounded run emits everything that has not been emitted yet (`fire_at_end`), in a window of its own. That does not move the
-    watermark, so a later launch continues.
+    watermark: a later launch continues, and takes back what it changes.
 
     **Resuming.** A later launch continues with the windows that are kept. A launch with another `size`, `time`, `by`, `aggregate`
     or `of` is refused (functions cannot be compared, and are not checked). So is one that keeps windows longer, by
@@ -89,8 +110,11 @@ class Tumbling(Operator, Generic[T, K, V]):
         out_of_orderness: how much later than others a record may come, in seconds, or a timedelta. None: the watermark is that
             of the sources (`FileSplitterInput(event_time="modified")`, say), the smallest of all.
         scope: `all`: a bounded launch takes its input as one window, so that the records which are late do not depend on how it
-            is cut. `window`: its windows are cut by size, and records are late by the windows before theirs.
-        fire_at_end: whether the end of a bounded run emits what has not been emitted yet.
+            is cut. `window`: its windows are cut by size, and records are late by the windows before theirs. The output is then
+            a log of all firings: none is taken back.
+        fire_at_end: whether the end of a bounded run emits what has not been emitted yet. Not with `emit="final"`.
+        emit: `update`: a window fires when it is complete by the watermark, and again when late records change it. `final`: once,
+            `allowed_lateness` later.
 
     >>> from dagflow.testing import Window, run_operator
     >>> hits = Tumbling(60, time=lambda hit: hit[0] * 1_000_000, by=lambda hit: hit[1], allowed_lateness=60)
@@ -112,13 +136,21 @@ class Tumbling(Operator, Generic[T, K, V]):
     out_of_orderness: Seconds | None = attrs.field(default=0, kw_only=True, converter=to_seconds, validator=a_bound)
     scope: ResultScope = attrs.field(default="all", kw_only=True, validator=one_of(get_args(ResultScope)))  # type: ignore[misc]
     fire_at_end: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
+    emit: Emit = attrs.field(default="update", kw_only=True, validator=one_of(get_args(Emit)))
 
     input = InputPort[T]()
     output = OutputPort[WindowValue[K, V]]()
-    late = OutputPort[T]()
-    groups = WindowState[Groups](factory=dict)
+    late = OutputPort[T](only_adds=True)
+    groups = WindowState[Groups](factory=Groups)
+    records = WindowState[RecordGroups](factory=RecordGroups)
     waited = State[Wait | None](None, merge=first)
-    windows = MapState[str, list[Any]](partition_by=key_of_window)
+    totals = TableState(record_key=key_of_window)
+    windows = TableState(record_key=key_of_window)
+
+    @property
+    def emits_changes(self) -> bool | None:  # type: ignore[override]
+        """True where a window that fires again takes back what it has emitted."""
+        return self.scope == "all" and self.emit == "update" and bool(self.allowed_lateness or self.fire_at_end)
 
     def check(self) -> None:
         """Raise ValueError where `of` does not fit, or `by` makes other keys than are declared."""
@@ -133,18 +165,23 @@ class Tumbling(Operator, Generic[T, K, V]):
         """Return the key: all records of a group come to one partition."""
         return key_of_groups(self.by)
 
+    def result_columns(self, port: str, arriving: Callable[[str], StreamColumns]) -> StreamColumns | None:
+        """Return that a key and a time window have one result. Their columns are those of the port's type."""
+        return StreamColumns(unique=[("key", "start")]) if port == "output" and self.scope == "all" else None
+
     def needed_columns(self, port: str) -> dict[str, tuple[str, ...]]:
         """Return the columns of the times and the values."""
         return needed_of(port, time=self.time, of=self.of)
 
     def state_properties(self) -> tuple[str, ...]:
         """Return what gives the windows that are kept their meaning."""
-        return ("size", "time", "by", "aggregate", "of")
+        return ("size", "time", "by", "aggregate", "of", "emit")
 
     def waits_for_sources(self) -> str | None:
         """Return the properties under which only watermarks of sources fire windows."""
-        waits = self.out_of_orderness is None and not self.fire_at_end
-        return "out_of_orderness=None and fire_at_end=False" if waits else None
+        if self.out_of_orderness is not None or (self.fire_at_end and self.emit == "update"):
+            return None
+        return f"out_of_orderness=None and {'emit=final' if self.emit == 'final' else 'fire_at_end=False'}"
 
     def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
         """Return records for windows; late records keep their form."""
@@ -159,8 +196,16 @@ class Tumbling(Operator, Generic[T, K, V]):
         self._context = context
         self._wait = Wait(self.allowed_lateness, self.out_of_orderness)
         self._spans = Spans.of(self.size, self._wait, context)
-        self._grouping = Grouping(None, None if self.aggregate == "count" else self.of, _MERGES[self.aggregate])
-        self._intake = Intake(self.time, self.by, self._grouping, self._spans, context)
+        self._names = tuple(dict.fromkeys(names_of(self.by)))
+        of = None if self.of is a_record else self.of
+        self._by_columns = self._grouping((START, *self._names), of if isinstance(of, str) else None)
+        self._of_records = RecordGrouping(
+            itemgetter(0), None if of is None else itemgetter(1), self._grouping((CODE,), None if of is None else VALUE)
+        )
+
+    def _grouping(self, keys: tuple[str, ...], column: str | None) -> Grouping:
+        aggregates = {VALUE: Aggregation(self.aggregate, column), _COUNT: Aggregation("count", column)}
+        return Grouping(type(self).__name__, keys, aggregates)
 
     def begin_window(self, window: int) -> None:
         """Raise WindowsReopened where windows that are over would not be."""
@@ -169,21 +214,101 @@ class Tumbling(Operator, Generic[T, K, V]):
 
     @input.stream
     def add_all(self, records: Iterator[T]) -> None:
-        """Take records in."""
-        self._intake.add_records(self.groups, records, self.late.emit)
+        """Take records in. Raises TypeError, ValueError for a record without an event time in a window."""
+        self._of_records.add(self.records, self._on_time(records), 1, keeps_all=False)
+
+    def _on_time(self, records: Iterator[T]) -> Iterator[tuple[tuple[int, Any], Any]]:
+        """Yield start and key, and the value, of records that are not late. Late ones are counted and emitted."""
+        time_of, key_of, value_of = getter(self.time), getter(alone(self.by)), getter(self.of)
+        saw, start_of, is_late = self._context.saw, self._spans.start_of, self._spans.is_late
+        for record in records:
+            at = microseconds(time_of(record))
+            start = start_of(at)
+            if is_late(start):
+                self._context.count("late")
+                self.late.emit(record)
+                continue
+            yield (start, one_nan(key_of(record))), value_of(record)
+            saw(at)
 
     @input.batch(when=lambda operator: not operator.has_functions())
     def add_batch(self, batch: pa.RecordBatch) -> None:
-        """Take a batch in."""
-        self._intake.add_batch(self.groups, batch, self.late.emit_batch)
+        """Take a batch in. Raises as for records, and ColumnNotThere, KeyColumnRefused, ValueColumnRefused."""
+        if not batch.num_rows:
+            return
+        of = None if self.of is a_record else self.of
+        check_keys(batch, self.by)
+        for name, what in (("time", self.time), ("of", of)):
+            check_columns(batch.schema, name, what)
+        check_objects(batch, self.by, of)
+        times = times_of(batch.column(names_of(self.time)[0]))
+        latest = int(times.max())
+        for extreme in (int(times.min()), latest):
+            self._spans.start_of(extreme)
+        starts = times - times % self._spans.size
+        is_late = self._spans.is_late(starts)
+        if is_late is not False and (late := int(is_late.sum())):
+            self.late.emit_batch(batch.filter(pa.array(is_late)))
+            self._context.count("late", late)
+            batch, starts = batch.filter(pa.array(~is_late)), starts[~is_late]
+        rows = batch.select(dict.fromkeys([*self._names, *names_of(of)])).append_column(START, pa.array(starts.copy()))
+        self._by_columns.add(self.groups, rows, 1, keeps_all=False)
+        self._context.saw(latest)
 
     def end_window(self) -> None:
         """Add the window's groups to the windows that are open, and emit those that are due."""
-        if self.groups or self.waited is not None:
+        for table, accumulators, names in self._tables():
             self.waited = self._wait
-        windows = OpenWindows(self.windows, self._grouping, self._spans)
-        windows.add(self.groups)
-        for firing in windows.fire(is_end=self._context.event_time.is_end and self.fire_at_end):
-            value: Any = firing.count if self.aggregate == "count" else firing.value
+            windows = self._open(names)
+            keys = windows.keys(table)
+            aggregates, key_columns = self._by_columns.aggregates, () if names is None else names
+            add_groups(self.totals, table, keys, aggregates, accumulators, key_columns)
+            windows.change(table, keys)
+        if (kept := self.windows.columns) is None:
+            return
+        windows = self._open(None if f"={ITSELF}" in kept.names else self._names)
+        for firing in self._firings(windows):
+            key: Any = firing.key
+            if windows.names is None and alone(self.by) is not self.by:
+                key = (key,)
+            elif windows.names is not None and not isinstance(self.by, tuple):
+                key = key[0]
             start, stop = moment(firing.start), moment(firing.start + self._spans.size)
-            self.output.emit(WindowValue(firing.key, start, stop, value, firing.count, firing.number))
+            if firing.retracts and not self.emits_changes:
+                continue
+            emit = self.output.retract if firing.retracts else self.output.emit
+            emit(WindowValue(key, start, stop, firing.value, firing.count, firing.number))
+        if (over := windows.over()) is not None:
+            self.totals.remove(over)
+
+    def _firings(self, windows: OpenWindows) -> Iterator[Firing]:
+        if self._context.event_time.is_end and self.fire_at_end and self.emit == "update":
+            yield from windows.fire(None, self._results)
+        elif (before := self._spans.over_before if self.emit == "final" else self._spans.due_before) is not None:
+            yield from windows.fire(before, self._results)
+
+    def _tables(self) -> Iterator[tuple[pa.Table, tuple[Accumulator, ...], tuple[str, ...] | None]]:
+        """Yield the groups of the window as tables with start and key: by columns, and of records."""
+        self._by_columns.gather(self.groups)
+        if (table := self._by_columns.merge(self.groups)) is not None:
+            if self.by is None:
+                table = table.append_column(ITSELF, pa.array([plain_key(None)] * table.num_rows))
+            yield table, self.groups.accumulators, None if self.by is None else self._names
+        groups, rows = self._of_records.drained(self.records, one=lambda group: (group[0], as_kept(group[1])))
+        if rows is not None:
+            starts, keys = pa.array([start for start, _ in groups], pa.int64()), [plain_key(key) for _, key in groups]
+            rows = rows.drop_columns([CODE]).append_column(START, starts).append_column(ITSELF, pa.array(keys, pa.binary()))
+            yield rows, self.records.groups.accumulators, None
+        self.groups, self.records = Groups(), RecordGroups()
+
+    def _open(self, names: tuple[str, ...] | None) -> OpenWindows:
+        kept = [] if self.totals.columns is None else self.totals.columns.names
+        parts = {name.partition(":")[2] for name in kept if name.startswith(f"{VALUE}#") and ":" in name}
+        has_integers = self.aggregate == "sum" and parts == {"int64"}
+        return OpenWindows(self.windows, names, self.input.keys_of, self._spans, has_integers)
+
+    def _results(self, keys: Keys) -> tuple[pa.Array, pa.Array]:
+        """Return the values and counts of windows by their keys."""
+        table, accumulators = as_groups(pa.Table.from_batches([self.totals.lookup(keys)]), self._by_columns.aggregates)
+        value, count = (each.results(table, wide=self.aggregate == "sum") for each in accumulators)
+        return (count if self.aggregate == "count" else value), count

@@ -10,5 +10,6 @@ Read in this order:
 6. `stamps`, `growing`: the facts by which a file is recognised, and the new part of a file that is appended to.
 7. `dataset_input`: the input operator that reads what other applications have committed.
 8. `file_input`: a splitter with a reader, as one module.
-9. `errors`: the errors of files and datasets.
+9. `reading`: a splitter with a reader of rows, as `dag.read` adds them.
+10. `errors`: the errors of files and datasets.
 """

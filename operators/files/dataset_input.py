@@ -325,5 +325,5 @@ class NewEntries:
 
 
 def files_of(entry: LedgerEntry) -> tuple[DataFile, ...]:
-    """Return the files that an entry added."""
-    return () if entry.data is None or entry.data.new_data is None else entry.data.new_data.files
+    """Return the files that an entry has added, and those that it has kept where it replaced others."""
+    return tuple(file for _, file in entry.content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -129,12 +130,15 @@ def _checked(file: ArrowFile) -> pq.FileMetaData:
     file.is_sealed = True
     try:
         asked.read_row_groups(range(asked.num_row_groups), use_threads=False)
-    except StreamSealed:
-        pass
+    except StreamSealed as error:
+        # Arrow keeps the error in the file, whose traceback leads to the file: a cycle that Python does not see
+        traceback.clear_frames(error.__traceback__)
     finally:
         file.is_sealed = False
     file.seek(0)
-    return asked.metadata
+    metadata = asked.metadata
+    del asked  # for the same reason: this frame stays as long as the error does
+    return metadata
 
 
 def check_content(batch: pa.RecordBatch) -> None:

@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from collections.abc import Iterator
+from typing import Literal
 
 import attrs
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dagflow import KeyedTable
-from operators.join.kept_rows import GROUP, KEY, Arrived, Ints, KeptRows, Keys, Marks, Pool
+from dagflow import KeyedTable, TableKeys
+from operators.join.kept_rows import Arrived, Ints, KeptRows, Marks, Pool
 from operators.join.lookup import Partners
 
 How = Literal["inner", "left", "right", "full", "semi", "anti"]
@@ -93,9 +93,9 @@ class JoinChange:
 def changed(kind: JoinKind, left: Arrived, right: Arrived, kept: tuple[KeptRows, KeptRows], counts: KeyedTable) -> JoinChange:
     """Add the rows of a window to those that are kept, and return the change. `counts`: the numbers of kept rows by key."""
     sides = left.netted(), right.netted()
-    codes, keys = _numbered(sides)
-    known = counts.lookup(keys.of_counts(np.arange(len(keys))))
-    before = [pc.fill_null(known.column(each.side), 0).to_numpy() for each in kept]
+    codes, keys = TableKeys.distinct([side.keys for side in sides])
+    known = counts.lookup(keys)
+    before = [pc.fill_null(known.column(each.count).cast(pa.int64()), 0).to_numpy() for each in kept]
     come, gone = (
         [np.bincount(own[(own >= 0) & (side.signs == sign)], minlength=len(keys)) for own, side in zip(codes, sides, strict=True)]
         for sign in (1, -1)
@@ -107,18 +107,7 @@ def changed(kind: JoinKind, left: Arrived, right: Arrived, kept: tuple[KeptRows,
         pools.append(kept[side].change(sides[side], codes[side], keys, before[side], (gone[side] > 0) | touched))
     differs = (before[0] != after[0]) | (before[1] != after[1])
     some, none = (np.flatnonzero(differs & ((after[0] + after[1] > 0) == stays)) for stays in (True, False))
-    counts.put(keys.of_counts(some), {each.side: pa.array(numbers[some]) for each, numbers in zip(kept, after, strict=True)})
-    counts.remove(keys.of_counts(none))
+    counts.put(keys.take(some), {each.count: pa.array(numbers[some]) for each, numbers in zip(kept, after, strict=True)})
+    counts.remove(keys.take(none))
     has_left, has_right = ((np.append(before[side] > 0, False), np.append(after[side] > 0, False)) for side in (0, 1))
     return JoinChange(kind, pools[0], pools[1], has_left, has_right)
-
-
-def _numbered(sides: Sequence[Arrived]) -> tuple[list[Ints], Keys]:
-    """Return the number of the key of each row, -1 where it has none, and the keys."""
-    encoded: Any = pa.concat_arrays([side.keys.column(KEY) for side in sides]).dictionary_encode()
-    codes = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy()
-    rows = np.flatnonzero(codes >= 0)[::-1]
-    first = np.zeros(len(encoded.dictionary), np.int64)
-    first[codes[rows]] = rows
-    groups = pa.concat_arrays([side.keys.column(GROUP) for side in sides]).take(pa.array(first))
-    return np.split(codes, [len(sides[0].signs)]), Keys(encoded.dictionary, groups)

@@ -206,5 +206,6 @@ class JoinKeysDiffer(RunError, TypeError):
         return (
             f"operator {self.operator!r}: the key {self.column!r} is {left} on the left side, and {right} on the right side, whose\n"
             "  rows come without a partner too: the column cannot have the values of both\n"
-            f"  help: read both as {right}: ScanReader(…, schema={{{self.column!r}: {right!r}}})"
+            f"  help: give both sides a type that holds all keys: ScanReader(…, schema={{{self.column!r}: …}}),\n"
+            f"        or Select('*', {self.column}=col({self.column!r}).cast(…)) before the join"
         )

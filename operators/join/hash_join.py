@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, Generic, get_args
 
@@ -10,7 +10,7 @@ import attrs
 import pyarrow as pa
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, Operator, OperatorContext, OutputPort, RenamedProperty, TableState, WindowState
+from dagflow import InputPort, Operator, OperatorContext, OutputPort, RenamedProperty, StreamColumns, TableState, WindowState
 from dagflow.config import Bytes, one_of, size_of
 from dagflow.scan import TableSchema
 from operators.aggregate.fields import ResultScope, a_key, getter, names_of
@@ -23,6 +23,7 @@ from operators.join.right_side import RightSide, SideLimits
 from operators.join.row_join import RowJoin, one_table
 from operators.join.rules import join_problems
 from operators.join.sides import RecordSide, RowSide
+from operators.portions import Chunks, Portions
 from operators.problems import all_problems
 
 L = TypeVar("L", default=Any)
@@ -51,7 +52,8 @@ class HashJoin(Operator, Generic[L, R, O]):
         suffix: the end of the names of right columns whose names the left side has too.
         right_columns: names and types of all columns of the right side, `"name: string, people: int64"`, with the key. A left
             join of rows needs them if nothing arrives on the right side and its type does not declare them.
-        max_right_rows: the most records of the right side that a partition takes in a window.
+        max_right_rows: the most records of the right side that a partition has in memory: of rows over all input, those with
+            some of the keys where they are many, else all of a window.
         max_right_bytes: the most bytes of its rows, at most 2 GiB less one, which is the most that a column of text holds. It
             does not apply to records that are joined with `combine`.
 
@@ -96,9 +98,10 @@ class HashJoin(Operator, Generic[L, R, O]):
     right = InputPort[R]()
     output = OutputPort[O]()
     side = WindowState[RightSide](factory=RightSide)
+    portions = WindowState[Portions | None](None)
     left_rows = TableState()
     right_rows = TableState()
-    counts = TableState({"left": "int64", "right": "int64"})
+    counts = TableState({"left_rows": "int32", "right_rows": "int32"})
 
     @property
     def takes_changes(self) -> bool:  # type: ignore[override]
@@ -127,6 +130,27 @@ class HashJoin(Operator, Generic[L, R, O]):
     def partition_key(self, port: str) -> Any:
         """Return the key of a side: equal keys come to one partition."""
         return self.by if port == "left" or self.right_by is None else self.right_by
+
+    def result_columns(self, port: str, arriving: Callable[[str], StreamColumns]) -> StreamColumns | None:
+        """Return the columns of both sides, and which of them identify a row."""
+        if port != "output" or self.combine is not None:
+            return None
+        left, right = arriving("left"), arriving("right")
+        if not KINDS[self.how].pairs:
+            return left
+        by, right_by = names_of(self.by), names_of(self.by if self.right_by is None else self.right_by)
+        names = {name: name + self.suffix if name in (left.types or ()) else name for name in right.types or ()}
+        names |= dict(zip(right_by, by, strict=True))
+        types = dict(left.types or {})
+        for name, kind in (right.types or {}).items():
+            types.setdefault(names[name], kind)
+        unique: list[Iterable[str]] = []
+        if self.how in ("inner", "left"):  # rows of the right side alone have no columns of the left one
+            unique += left.unique if right.identifies(right_by) else ()
+            known = names.keys() if left.types is not None else set(right_by)  # others may get a suffix
+            others = [[names[name] for name in other] for other in right.unique if other <= known]
+            unique += [[*one, *other] for one in left.unique for other in others]
+        return StreamColumns(None if left.types is None or right.types is None else types, unique)
 
     def setup(self, context: OperatorContext) -> None:
         """Make room for both sides."""
@@ -168,7 +192,7 @@ class HashJoin(Operator, Generic[L, R, O]):
         """Do the same for a batch."""
         self._rows.check_key("left", batch.schema)
         if self.scope == "all":
-            self._row_sides[0].add(batch, self._sign)
+            self._waiting_rows().add(batch, self._sign, 0)
         else:
             self._waiting.add(batch, batch.num_rows)
 
@@ -185,7 +209,7 @@ class HashJoin(Operator, Generic[L, R, O]):
         """Do the same for a batch."""
         self._rows.check_key("right", batch.schema)
         if self.scope == "all":
-            self._row_sides[1].add(batch, self._sign)
+            self._waiting_rows().add(batch, self._sign, 1)
         else:
             self.side.add_batch(batch, self._limits)
 
@@ -193,11 +217,16 @@ class HashJoin(Operator, Generic[L, R, O]):
     def _sign(self) -> int:
         return -1 if self._context.retracts else 1
 
+    def _waiting_rows(self) -> Portions:
+        self.portions = self.portions or Portions([side.groups for side in self._row_sides])
+        return self.portions
+
     def end_window(self) -> None:
         """Emit the records of the left side with their partners."""
         if self.scope == "all":
             if self.combine is None:
-                self._change_rows()
+                for lefts, rights in self._waiting_rows().take():
+                    self._change_rows(lefts, rights)
             else:
                 self._change_records(self.combine)
         elif self.combine is None:
@@ -223,11 +252,11 @@ class HashJoin(Operator, Generic[L, R, O]):
                 self._context.blame(error, record, origin)
             raise
 
-    def _change_rows(self) -> None:
-        """Emit the joined rows that the window changes."""
+    def _change_rows(self, lefts_of: Chunks, rights_of: Chunks) -> None:
+        """Emit the joined rows that rows of both sides change."""
         left, right = self._row_sides
-        lefts, knows_left = left.arrived(lambda batches: one_table(batches, self.left.schema))
-        rights, knows_right = right.arrived(lambda batches: self._rows.right_table(batches, self.right.schema))
+        lefts, knows_left = left.arrived(lefts_of, lambda batches: one_table(batches, self.left.schema))
+        rights, knows_right = right.arrived(rights_of, lambda batches: self._rows.right_table(batches, self.right.schema))
         kind = KINDS[self.how]
         if kind.pairs and kind.left is False and not knows_right and lefts.rows.num_rows:
             raise self._rows.unknown("right")

@@ -10,9 +10,9 @@ from typing import Any
 import attrs
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from dagflow import KeyedTable
+from dagflow import KeyedTable, TableKeys
+from dagflow.arrow_types.buffers import of_marks, order_of
 from operators.aggregate.accumulators import comparable, group_codes
 from operators.aggregate.errors import NeverInserted
 from operators.join.errors import JoinColumnChanged
@@ -20,30 +20,8 @@ from operators.join.errors import JoinColumnChanged
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Marks = np.ndarray[Any, np.dtype[np.bool_]]
 
-KEY, GROUP, NUMBER = "key", "$group", "number"
 _PREFIX = "#"
 """The prefix of the columns of rows in a state, which has columns of its own."""
-
-
-@attrs.frozen(eq=False)
-class Keys:
-    """The keys that a window touches: their values as bytes, and their groups."""
-
-    names: pa.Array
-    groups: pa.Array
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def of_rows(self, codes: Ints, numbers: Ints) -> pa.RecordBatch:
-        """Return the keys of rows in a state: that of the row, and its number among those with this key."""
-        at = pa.array(codes)
-        return pa.record_batch({KEY: self.names.take(at), NUMBER: pa.array(numbers), GROUP: self.groups.take(at)})
-
-    def of_counts(self, codes: Ints) -> pa.RecordBatch:
-        """Return the keys of the numbers of rows."""
-        at = pa.array(codes)
-        return pa.record_batch({KEY: self.names.take(at), GROUP: self.groups.take(at)})
 
 
 @attrs.frozen(eq=False)
@@ -52,13 +30,13 @@ class Arrived:
 
     Attributes:
         rows: the rows.
-        keys: their keys as bytes, with their groups; null: the row matches nothing.
+        keys: their keys; null: the row matches nothing.
         signs: 1 for a row that is added, -1 for one that is taken back.
         places: the places of the rows among those that have come.
     """
 
     rows: pa.RecordBatch
-    keys: pa.RecordBatch
+    keys: TableKeys
     signs: Ints
     places: Ints
 
@@ -70,8 +48,7 @@ class Arrived:
         net = np.bincount(codes, self.signs).astype(np.int64)
         places = np.flatnonzero(self.signs * net[codes] > 0)
         places = places[ranks(codes[places]) < np.abs(net[codes[places]])]
-        at = pa.array(places)
-        return Arrived(self.rows.take(at), self.keys.take(at), self.signs[places], self.places[places])
+        return Arrived(self.rows.take(pa.array(places)), self.keys.take(places), self.signs[places], self.places[places])
 
 
 @attrs.frozen(eq=False)
@@ -100,6 +77,11 @@ class KeptRows:
     table: KeyedTable
 
     @property
+    def count(self) -> str:
+        """The column that has the numbers of its rows by key."""
+        return f"{self.side}_rows"
+
+    @property
     def schema(self) -> pa.Schema | None:
         """The columns of the rows; None where none is kept."""
         kept = self.table.columns
@@ -115,7 +97,7 @@ class KeptRows:
             types[field.name] = field.type if pa.types.is_null(known) else known
         return pa.schema(list(types.items()))
 
-    def change(self, arrived: Arrived, codes: Ints, keys: Keys, counts: Ints, loaded: Marks) -> Pool:
+    def change(self, arrived: Arrived, codes: Ints, keys: TableKeys, counts: Ints, loaded: Marks) -> Pool:
         """Add rows, and remove those that are taken back. Return the rows of keys.
 
         `codes`: the number of the key of each row. `counts`: of each key the number of rows so far; `loaded`: whether its kept
@@ -125,9 +107,9 @@ class KeptRows:
         wanted = np.flatnonzero(loaded & (counts > 0))
         each = counts[wanted]
         old_codes, numbers = np.repeat(wanted, each), _counted_up(each)
-        old = self._lookup(keys.of_rows(old_codes, numbers), schema)
+        old = self._lookup(keys.take(old_codes).numbered(numbers), schema)
         is_new = arrived.signs > 0
-        gone = _taken_back(old, arrived.rows.filter(pa.array((codes >= 0) & ~is_new)))
+        gone = _taken_back(old, _where(arrived.rows, (codes >= 0) & ~is_new))
         added = is_new & (codes >= 0)
         fewer, more = (np.bincount(some, minlength=len(keys)) for some in (old_codes[gone], codes[added]))
         after = counts - fewer + more
@@ -137,27 +119,27 @@ class KeptRows:
         places = np.where(nth < fewer[of], hole, (counts - fewer)[of] + nth)
         is_open = (ranks(holes_of) >= more[holes_of]) & (holes < after[holes_of])
         moved = ~gone & (numbers >= after[old_codes])
-        rows = pa.concat_batches([old.filter(pa.array(moved)), arrived.rows.filter(pa.array(added))])
-        own = keys.of_rows(np.concatenate([old_codes[moved], of]), np.concatenate([holes[is_open], places]))
+        rows = _together(_where(old, moved), _where(arrived.rows, added))
+        own = keys.take(np.concatenate([old_codes[moved], of])).numbered(np.concatenate([holes[is_open], places]))
         if rows.num_rows:
             self.table.put(own, {f"{_PREFIX}{name}": rows.column(name) for name in schema.names})
         lost = np.maximum(counts - after, 0)
         if lost.any():
             at = np.repeat(np.arange(len(keys)), lost)
-            self.table.remove(keys.of_rows(at, after[at] + _counted_up(lost)))
+            self.table.remove(keys.take(at).numbered(after[at] + _counted_up(lost)))
         stays = is_new | (codes < 0)
         old_marks = np.ones(len(old_codes), bool)
         return Pool(
-            pa.concat_batches([old, arrived.rows.filter(pa.array(stays))]),
+            _together(old, _where(arrived.rows, stays)),
             np.concatenate([old_codes, codes[stays]]),
             np.concatenate([old_marks, ~is_new[stays]]),
             np.concatenate([~gone, is_new[stays]]),
             np.concatenate([np.full(len(old_codes), -1), arrived.places[stays]]),
         )
 
-    def _lookup(self, keys: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    def _lookup(self, keys: TableKeys, schema: pa.Schema) -> pa.RecordBatch:
         """Return kept rows, with the columns of a schema."""
-        if not keys.num_rows:
+        if not len(keys):
             return pa.RecordBatch.from_pylist([], schema)
         found = self.table.lookup(keys)
         there = set(found.schema.names)
@@ -168,6 +150,16 @@ class KeptRows:
             for field in schema
         ]
         return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _where(rows: pa.RecordBatch, mask: Marks) -> pa.RecordBatch:
+    """Return the rows that a mask selects, without a copy where these are all."""
+    return rows if mask.all() else rows.filter(of_marks(mask))
+
+
+def _together(one: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows of both, without a copy where one has none."""
+    return one if not other.num_rows else other if not one.num_rows else pa.concat_batches([one, other])
 
 
 def _taken_back(old: pa.RecordBatch, rows: pa.RecordBatch) -> Marks:
@@ -198,7 +190,7 @@ def ranks(codes: Ints) -> Ints:
     >>> ranks(np.array([7, 3, 7, 7])).tolist()
     [0, 0, 1, 2]
     """
-    order = np.argsort(codes, kind="stable")
+    order = order_of(codes)
     first = np.flatnonzero(np.append(True, codes[order][1:] != codes[order][:-1]))
     found = np.empty(len(codes), np.int64)
     found[order] = _counted_up(np.diff(np.append(first, len(codes))))
@@ -213,17 +205,3 @@ def _counted_up(counts: Ints) -> Ints:
     """
     found: Ints = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     return found
-
-
-def plain(table: pa.Table) -> pa.RecordBatch:
-    """Return rows as a state keeps them: without dictionaries, views and types of extensions."""
-    columns = []
-    for column in table.columns:
-        array: Any = column.combine_chunks()
-        array = array.storage if isinstance(array, pa.ExtensionArray) else array
-        if pa.types.is_dictionary(array.type):
-            array = pc.cast(array, array.type.value_type)
-        if pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type):
-            array = array.cast(pa.string() if pa.types.is_string_view(array.type) else pa.binary())
-        columns.append(array)
-    return pa.RecordBatch.from_arrays(columns, names=table.column_names)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dagflow.arrow_types.buffers import of_numbers, order_of
 from operators.aggregate.fields import one_nan
 
 MAX_PAIRS = 1 << 16
@@ -34,7 +35,7 @@ class Partners:
     @classmethod
     def of(cls, codes: np.ndarray[Any, Any], count: int) -> Partners:
         """Return the rows that have codes below `count`; -1 for those that have no key."""
-        order = np.argsort(codes, kind="stable")
+        order = order_of(codes)
         rows = order[np.searchsorted(codes[order], 0) :]
         return cls(rows, np.concatenate([[0], np.cumsum(np.bincount(codes[rows], minlength=count))]))
 
@@ -45,16 +46,22 @@ class Partners:
         """
         numbers = np.maximum(codes, 0)
         counts = np.where(codes >= 0, self.starts[numbers + 1] - self.starts[numbers], 0) if len(self.rows) else 0 * codes
-        is_alone = counts == 0
-        ends = np.cumsum(np.where(is_alone, 1, counts) if keep_all else counts)
+        widths = np.maximum(counts, 1) if keep_all else counts
+        ends = np.cumsum(widths)
         total = int(ends[-1]) if len(ends) else 0
+        firsts = self.starts[numbers] - (ends - widths)  # of the partners of a row, less the place of its first pair
         for start in range(0, total, MAX_PAIRS):
-            places = np.arange(start, min(start + MAX_PAIRS, total))
-            left = np.searchsorted(ends, places, side="right")
-            alone = is_alone[left]
-            within = places - (ends[left] - counts[left])
-            partners = self.starts[numbers[left]] + within
-            right = self.rows[np.where(alone, 0, partners)] if len(self.rows) else np.zeros(len(places), np.int64)
+            stop = min(start + MAX_PAIRS, total)
+            first, last = np.searchsorted(ends, [start, stop - 1], side="right").tolist()
+            some = slice(first, last + 1)
+            each = np.minimum(ends[some], stop) - np.maximum(ends[some] - widths[some], start)
+            left = np.repeat(np.arange(first, last + 1), each)
+            partners = firsts[left] + np.arange(start, stop)
+            alone = counts[left] == 0
+            if not alone.any():
+                yield left, of_numbers(self.rows[partners])
+                continue
+            right = self.rows[np.where(alone, 0, partners)] if len(self.rows) else np.zeros(len(left), np.int64)
             yield left, pa.array(right, pa.int64(), mask=alone)
 
 

@@ -91,10 +91,10 @@ class RowJoin:
                         keys = right.column(other).take(partners[run])
                         if pa.types.is_null(columns[at].type):
                             columns[at] = columns[at].cast(keys.type)
-                        if joint_type(columns[at].type, keys.type) != columns[at].type:
+                        if (alike := _as_type(keys, columns[at].type)) is None:
                             types = (str(columns[at].type), str(keys.type))
                             raise JoinKeysDiffer(operator=self.context.name, column=name, types=types)
-                        columns[at] = pc.coalesce(columns[at], keys.cast(columns[at].type))
+                        columns[at] = pc.coalesce(columns[at], alike)
                 yield pa.RecordBatch.from_arrays(columns, names=names)
 
     def right_table(self, batches: Sequence[pa.RecordBatch], port_schema: pa.Schema | None) -> pa.Table | None:
@@ -136,6 +136,19 @@ class RowJoin:
             context = self.context
             raise JoinColumnsClash(operator=context.name, window=context.window, columns=twice, suffix=self.suffix)
         return names
+
+
+def _as_type(keys: pa.Array, kind: pa.DataType) -> pa.Array | None:
+    """Return keys as values of another type; None where that has not all of them as they are."""
+    if joint_type(kind, keys.type) != kind or pa.types.is_string(keys.type) != pa.types.is_string(kind):
+        return None
+    converted = keys.cast(kind, safe=False)
+    if pa.types.is_floating(keys.type):  # to a longer one
+        return converted
+    try:
+        return converted if converted.cast(keys.type).equals(keys) else None
+    except pa.ArrowInvalid:  # of another value
+        return None
 
 
 def one_table(batches: Sequence[pa.RecordBatch], schema: pa.Schema | None) -> pa.Table | None:

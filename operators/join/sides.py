@@ -1,8 +1,5 @@
 """A side of a join over all input within a window: its rows, or its records, as rows with keys that a state takes."""
 
-# pyright: reportAttributeAccessIssue=false
-# The functions of pyarrow.compute are made at run time.
-
 from __future__ import annotations
 
 import json
@@ -12,15 +9,15 @@ from typing import Any
 import attrs
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from dagflow import InputPort
+from dagflow import InputPort, TableKeys
 from dagflow.scaling import key_hash
 from operators.aggregate.errors import ValueNotKept
-from operators.aggregate.groups.totals import as_plain, entry_of, from_plain
+from operators.aggregate.kept_keys import as_plain, entry_of, from_plain
 from operators.join.errors import JoinRecordNotKept
-from operators.join.kept_rows import GROUP, KEY, Arrived, Ints, KeptRows, Pool, plain
+from operators.join.kept_rows import Arrived, KeptRows, Pool
 from operators.join.right_side import SideLimits, is_null
+from operators.portions import Chunks, plain
 
 _GROUP = (1 << 16) - 1
 """The bits of a key's hash that are its group."""
@@ -34,29 +31,26 @@ class RowSide:
     Attributes:
         port, by: the port, and the columns of the key.
         kept: the rows of earlier windows.
-        limits: how many rows and bytes a window may have.
+        limits: how many rows and bytes may be in memory at once.
     """
 
     port: InputPort[Any]
     by: tuple[str, ...]
     kept: KeptRows
     limits: SideLimits
-    _batches: list[pa.RecordBatch] = attrs.field(factory=list, init=False)
-    _signs: list[Ints] = attrs.field(factory=list, init=False)
-    _rows: int = attrs.field(default=0, init=False)
-    _bytes: int = attrs.field(default=0, init=False)
 
-    def add(self, batch: pa.RecordBatch, sign: int) -> None:
-        """Add a batch. Raises JoinSideTooLarge."""
-        self._batches.append(batch)
-        self._signs.append(np.full(batch.num_rows, sign))
-        self._rows += batch.num_rows
-        self._bytes += batch.nbytes
-        self.limits.check(self._rows, self._bytes)
+    def groups(self, batch: pa.RecordBatch) -> np.ndarray[Any, Any]:
+        """Return the groups of rows by their keys."""
+        return self.port.groups_of(batch, self.by)
 
-    def arrived(self, table_of: Callable[[Sequence[pa.RecordBatch]], pa.Table | None]) -> tuple[Arrived, bool]:
-        """Return the rows, and whether their columns are known. `table_of`: returns batches as one table; None without any."""
-        table, known = table_of(self._batches), self.kept.schema
+    def arrived(self, chunks: Chunks, table_of: Callable[[Sequence[pa.RecordBatch]], pa.Table | None]) -> tuple[Arrived, bool]:
+        """Return rows, and whether their columns are known. Raises JoinSideTooLarge.
+
+        `table_of`: returns batches as one table; None without any.
+        """
+        batches = [batch for batch, _ in chunks]
+        self.limits.check(sum(batch.num_rows for batch in batches), sum(batch.nbytes for batch in batches))
+        table, known = table_of(batches), self.kept.schema
         rows = plain(table) if table is not None else pa.RecordBatch.from_pylist([], known or pa.schema([]))
         schema = self.kept.merged(rows.schema)
         rows = pa.RecordBatch.from_arrays(
@@ -66,16 +60,10 @@ class RowSide:
             ],
             schema=schema,
         )
-        keys = _no_keys() if not rows.num_rows else self._keys(rows)
-        signs = np.concatenate([np.zeros(0, np.int64), *self._signs])
+        keys = self.port.table_keys(rows, self.by) if rows.num_rows else TableKeys(0, ())
+        signs = np.concatenate([np.zeros(0, np.int64), *(np.full(batch.num_rows, sign) for batch, sign in chunks)])
         found = Arrived(rows, keys, signs, np.arange(rows.num_rows))
-        self._batches, self._signs, self._rows, self._bytes = [], [], 0, 0
         return found, table is not None or known is not None
-
-    def _keys(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        keys = self.port.keys_of(rows, self.by)
-        none = np.logical_or.reduce([rows.column(name).is_null().to_numpy(zero_copy_only=False) for name in self.by])
-        return keys.set_column(0, KEY, pc.if_else(pa.array(none), None, keys.column(KEY)))
 
 
 @attrs.define(eq=False)
@@ -108,13 +96,11 @@ class RecordSide:
         """Return the records as rows. Raises JoinRecordNotKept."""
         rows = self._rows()
         self.kept.merged(rows.schema)
-        keys = pa.record_batch(
-            {
-                KEY: pa.array([key for key, _ in self._keys], pa.binary()),
-                GROUP: pa.array([group for _, group in self._keys], pa.uint64()),
-            }
+        keys, groups = (
+            pa.array([key for key, _ in self._keys], pa.binary()),
+            np.array([group for _, group in self._keys], np.int64),
         )
-        return Arrived(rows, keys, np.array(self._signs, np.int64), np.arange(rows.num_rows))
+        return Arrived(rows, TableKeys.of_bytes(keys, groups), np.array(self._signs, np.int64), np.arange(rows.num_rows))
 
     def records_of(self, pool: Pool) -> list[tuple[Any, Any]]:
         """Return the records of rows, with their origins: None for those that were kept."""
@@ -150,7 +136,3 @@ class RecordSide:
         except (TypeError, ValueNotKept) as error:
             raise JoinRecordNotKept(operator=self.operator, what="record", reason=str(error).partition("\n")[0]) from error
         return pa.record_batch({_RECORD: pa.array(texts, pa.binary())})
-
-
-def _no_keys() -> pa.RecordBatch:
-    return pa.record_batch({KEY: pa.array([], pa.binary()), GROUP: pa.array([], pa.uint64())})

@@ -26,8 +26,10 @@ class FileSink(Operator):
     Attributes:
         path: the folder, by path or URL.
         mode: `append` adds the files of each window. `replace` makes them the whole content: readers of `PATH/current` see the
-            files of the newest window or those of the one before, never both. A window without rows changes nothing. None: append
-            where rows stay; where they may be taken back, keep the current result as `replace` does.
+            files of the newest window or those of the one before, never both. A window without rows changes nothing. `changelog`
+            adds the changes of each window, with their kind in the column `_change_type`: `insert`, `delete`, or
+            `update_preimage` and `update_postimage`. None: append where rows stay; where they may be taken back, keep the
+            current result as `replace` does.
         keep_replaced: with `replace`, how many earlier snapshots stay for readers that have opened them; None: 2.
         suffix: the end of the files' names.
         max_file_rows: a file with so many rows is full; None: never.
@@ -38,6 +40,7 @@ class FileSink(Operator):
     """
 
     compressions: ClassVar[Mapping[str, range]] = {"none": range(0)}  # with their levels
+    may_write_changes: ClassVar[bool] = False
 
     path: str = attrs.field(converter=str)
     mode: FileMode | None = attrs.field(default=None, kw_only=True, validator=attrs.validators.optional(one_of(FILE_MODES)))
@@ -57,6 +60,8 @@ class FileSink(Operator):
             if not self.path:
                 problems.append("path is empty: name the output folder")
             problems.extend(self._snapshot_problems())
+            if self.mode == "changelog" and not self.may_write_changes:
+                problems.append("mode 'changelog' is for sinks of columns, such as JsonLinesWriter: a line has no place for it")
             if "/" in self.suffix:
                 problems.append(f"suffix is {self.suffix!r}: it cannot name a folder")
             for name in ("max_file_rows", "max_file_bytes"):

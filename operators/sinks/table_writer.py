@@ -9,7 +9,7 @@ import attrs
 import pyarrow as pa
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, OperatorContext, RenamedProperty
+from dagflow import InputPort, Operator, OperatorContext, RenamedProperty
 from dagflow.config import one_of
 from operators.names import one_or_more
 from operators.problems import all_problems
@@ -18,6 +18,8 @@ from operators.sinks.file_sink import FileSink, numbered
 from operators.sinks.files.open_files import check_name
 from operators.sinks.files.partitions import folders, nowhere
 from operators.sinks.tables.acceptance import check_names
+from operators.sinks.tables.changelog import with_change_type
+from operators.sinks.tables.modes import behind_current, mode_problems
 
 T = TypeVar("T", default=Any)
 
@@ -29,8 +31,11 @@ class TableWriter(FileSink, Generic[T]):
     Attributes:
         partition_columns: columns whose values name folders, `year=2026/country=se/part-…`; the files have the other columns.
             Strings, integers, dates and booleans can name folders. Rows without a value go to `…=__HIVE_DEFAULT_PARTITION__`.
+            Of a current result, only the folders are written anew in which a row has changed.
         on_schema_change: the reaction to a batch with other columns or types than the task's first one: `fail`, or begin a
             `new_file`. Columns in another order are put in the first one's order.
+        keys: with `mode="changelog"`, the columns that identify a row: what is taken back and what comes with the same keys is
+            an update. Without them, all changes are insertions and deletions.
     """
 
     partition_columns: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=one_or_more)
@@ -38,6 +43,9 @@ class TableWriter(FileSink, Generic[T]):
         default="fail", kw_only=True, validator=one_of(("fail", "new_file"))
     )
 
+    keys: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=one_or_more)
+
+    may_write_changes: ClassVar[bool] = True
     written_to: ClassVar[str] = "a file of rows"
 
     folders_by = RenamedProperty("partition_columns")
@@ -47,6 +55,7 @@ class TableWriter(FileSink, Generic[T]):
     def check(self) -> None:
         """Raise ValueError where properties contradict each other."""
         with all_problems(super().check) as problems:
+            problems.extend(mode_problems(self.mode, self.keys))
             if len(set(self.partition_columns)) < len(self.partition_columns):
                 problems.append(f"partition_columns names a column twice: {', '.join(self.partition_columns)}")
             for name in self.partition_columns:
@@ -67,7 +76,24 @@ class TableWriter(FileSink, Generic[T]):
 
     def needed_columns(self, port: str) -> dict[str, Sequence[str]]:
         """Return the columns that name folders."""
-        return {"partition_columns": self.partition_columns}
+        return {"partition_columns": self.partition_columns, "keys": self.keys}
+
+    def behind_current(self) -> tuple[Operator, Operator] | None:
+        """Return the operator that has all rows that stand, or the changes of each window, and this sink behind it."""
+        return behind_current(self, self.mode, self.keys, self.partition_columns if self.replaces_partitions() else ())
+
+    def content_properties(self) -> tuple[str, ...]:
+        """Return the mode, and the columns of the partitions of a current result: others stay where one changes."""
+        is_result = self.mode != "changelog" and bool(self.output_folders())
+        return (*super().content_properties(), *(("partition_columns",) if is_result else ()))
+
+    def replaces_partitions(self) -> bool:
+        """Return True where folders are partitions: the log of a table has its own."""
+        return bool(self.partition_columns and self.output_folders())
+
+    def row_keys(self) -> tuple[str, ...]:
+        """Return the keys: of an upsert, or of the updates of a changelog."""
+        return self.keys
 
     def check_columns(self, port: str, schema: pa.Schema) -> None:
         """Raise ColumnNamesClash, TypeNotWritable."""
@@ -99,12 +125,17 @@ class TableWriter(FileSink, Generic[T]):
 
     @input.batch
     def write_batch(self, batch: pa.RecordBatch) -> None:
-        """Write a batch: all of it or, when it raises, nothing."""
+        """Write a batch: all of it or, when it raises, nothing.
+
+        Of rows that are taken back, `CurrentRows` says that their folders have become empty: a file without rows tells it.
+        """
         if not batch.num_rows and self.mode != "replace":
             return
-        number, batch = self._known(batch)
+        number, batch = self._known(with_change_type(batch) if self.mode == "changelog" else batch)
         name = type(self).__name__
         parts = list(folders(batch, self.partition_columns, name)) if self.partition_columns else [("", batch)]
+        if self._context.retracts:
+            parts = [(folder, part.slice(0, 0)) for folder, part in parts]
         if not parts:  # the result has no rows: a file without rows says so
             parts = [(nowhere(self.partition_columns), batch.drop_columns(list(self.partition_columns)))]
         if number == len(self._schemas):

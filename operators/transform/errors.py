@@ -1,4 +1,4 @@
-"""Errors of pyarrow expressions and of functions of records."""
+"""Errors of expressions and of functions of records."""
 
 from __future__ import annotations
 
@@ -38,6 +38,41 @@ class ExpressionRefused(RunError, ValueError):
         ]
         if self.help:
             lines.append(f"  help: {self.help}")
+        return "\n".join(lines)
+
+
+@error(kw_only=True)
+class ExpressionFailed(RunError, ArithmeticError):
+    """An expression has no value for a row: a number is too large for its type, or a text is not a value of another type.
+
+    `part`: the smallest part of the expression that fails; `values`: those of its columns, in the row.
+    """
+
+    code: ClassVar[str] = "DF845"
+    example = {
+        "operator": "filter",
+        "expression": "col('price') * col('count') > 100",
+        "part": "col('price') * col('count')",
+        "reason": "overflow",
+        "values": (("price", "9223372036854775807"), ("count", "2")),
+    }
+    general_remedy = (
+        "compute in a wider type: .cast('decimal(38, 2)') or .cast('float64'); leave such rows out: when(…).then(…).otherwise(None); "
+        "or let them be skipped: on_error='skip'"
+    )
+
+    operator: str
+    expression: str
+    part: str
+    reason: str
+    values: tuple[tuple[str, str], ...] = ()
+
+    def message(self) -> str:
+        lines = [f"{self.operator}: {self.reason}", f"  expression  {self.expression}"]
+        if self.part != self.expression:
+            lines.append(f"  part        {self.part}")
+        if self.values:
+            lines.append(f"  values      {', '.join(f'{name} = {value}' for name, value in self.values)}")
         return "\n".join(lines)
 
 

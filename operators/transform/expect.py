@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Generic, get_args
+from typing import Any, ClassVar, Generic, get_args
 
 import attrs
 import pyarrow as pa
@@ -16,7 +16,7 @@ from typing_extensions import TypeVar
 from dagflow import InputPort, OnBreach, Operator, OperatorContext, OutputPort, ReaderRecord, RejectLimit
 from dagflow.config import one_of, share
 from operators.conditions import is_expression, is_function
-from operators.transform.expressions import Expression, function_name, function_or_expression, mask_of
+from operators.transform.expressions import AnyExpression, function_name, function_or_expression, mask_of
 
 T = TypeVar("T", default=Any)
 
@@ -43,15 +43,17 @@ class Expect(Operator, Generic[T]):
 
     Raises ExpressionRefused for an expression that names an unknown column, or does not return booleans.
 
-    >>> import pyarrow.compute as pc
     >>> from dagflow.testing import run_operator
+    >>> from operators import col
     >>> run_operator(Expect(lambda age: 0 <= age < 150, max_share=0.5), {"input": [31, -1, 64]})
     {'output': [31, 64], 'failed': [-1]}
-    >>> run_operator(Expect[int](pc.field("value") > 0, on_breach="warn"), {"input": [31, -1, 64]})["failed"]
+    >>> run_operator(Expect[int](col("value") > 0, on_breach="warn"), {"input": [31, -1, 64]})["failed"]
     [-1]
     """
 
-    predicate: Callable[[T], object] | Expression = attrs.field(validator=function_or_expression)
+    selects_rows: ClassVar[bool] = True
+
+    predicate: Callable[[T], object] | AnyExpression = attrs.field(validator=function_or_expression)
     max_share: float = attrs.field(default=0.0, kw_only=True, validator=share)
     on_breach: OnBreach = attrs.field(default="fail", kw_only=True, validator=one_of(get_args(OnBreach)))
     drop: bool = attrs.field(default=False, kw_only=True)

@@ -1,10 +1,11 @@
-"""pyarrow expressions over batches: their type, their evaluation and their errors."""
+"""Expressions over batches, of `col` or of `pyarrow.compute`: their type, their evaluation and their errors."""
 
 from __future__ import annotations
 
 import inspect
 import os
 import re
+from collections.abc import Mapping
 from types import UnionType
 from typing import Any, NoReturn, Protocol, Union, get_args, get_origin, get_type_hints
 
@@ -14,11 +15,13 @@ import pyarrow.compute as pc
 
 from dagflow.errors import suggest
 from operators.acero import acero, computed_by
-from operators.transform.errors import ExpressionRefused
+from operators.expressions.columns import Expression
+from operators.expressions.programs import ARROW_ERRORS, ExpressionMisfit, program_for
+from operators.transform.errors import ExpressionFailed, ExpressionRefused
 
 
-class Expression(Protocol):
-    """The part of `pc.Expression` that type checkers see: pyarrow has no types, and is loaded only on use."""
+class AnyExpression(Protocol):
+    """An expression of `col`, or one of `pyarrow.compute`: the part that both have, as pyarrow has no types."""
 
     def cast(self, *arguments: Any, **options: Any) -> Any:
         """Return the same expression in another type."""
@@ -33,8 +36,8 @@ def function_or_expression(_: object, attribute: attrs.Attribute[Any], value: ob
     """Validate a property that takes a function of the record or an expression over the batch."""
     if not callable(value) and not (hasattr(value, "cast") and hasattr(value, "isin")):
         raise TypeError(
-            f"{attribute.name} must be a function of the record, or a pyarrow.compute expression over the batch; got {value!r}"
-            f" ({type(value).__name__})"
+            f"{attribute.name} must be a function of the record, or an expression over the batch, of col() or pyarrow.compute; "
+            f"got {value!r} ({type(value).__name__})"
         )
 
 
@@ -62,22 +65,48 @@ def returned_types(function: Any) -> list[type]:
 
 def rows_where(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.RecordBatch:
     """Return the rows of `batch` for which `expression` is true; null is not true. Raises ExpressionRefused."""
+    arrow = as_arrow(expression, batch.schema, operator)
     try:
         # batch.filter() would hand each batch to threads: twice the time for a piece of 1 MiB
-        table = computed_by("filter", acero().FilterNodeOptions(expression), pa.Table.from_batches([batch]))
+        table = computed_by("filter", acero().FilterNodeOptions(arrow), pa.Table.from_batches([batch]))
         return _one_batch(table, batch.schema)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+    except ARROW_ERRORS as error:
         _explain(error, batch, expression, operator)
 
 
 def values_of(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.Array:
     """Return the values of `expression` over the rows of `batch`. Raises ExpressionRefused."""
+    return columns_of(batch, {"value": expression}, operator).column(0)
+
+
+def columns_of(batch: pa.RecordBatch, expressions: Mapping[str, Any], operator: str) -> pa.RecordBatch:
+    """Return the values of expressions over the rows of `batch`, by name. Raises ExpressionRefused."""
+    arrows = [as_arrow(expression, batch.schema, operator) for expression in expressions.values()]
     try:
-        table = pa.Table.from_batches([batch])
-        column = computed_by("project", acero().ProjectNodeOptions([expression], ["value"]), table).column(0)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        _explain(error, batch, expression, operator)
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        table = computed_by("project", acero().ProjectNodeOptions(arrows, list(expressions)), pa.Table.from_batches([batch]))
+    except ARROW_ERRORS as error:
+        if len(expressions) > 1:
+            for name, expression in expressions.items():  # the one that fails has an error that names it
+                columns_of(batch, {name: expression}, operator)
+        _explain(error, batch, next(iter(expressions.values())), operator)
+    return _one_batch(table, table.schema)
+
+
+def as_arrow(expression: Any, schema: pa.Schema, operator: str) -> Any:
+    """Return an expression as one of `pyarrow.compute` over columns of a schema. Raises ExpressionRefused."""
+    if not isinstance(expression, Expression):
+        return expression
+    try:
+        return program_for(expression, schema).arrow
+    except ExpressionMisfit as misfit:
+        part = "" if misfit.part is expression else f" in {misfit.part!r}"
+        raise ExpressionRefused(
+            operator=operator,
+            expression=str(expression),
+            reason=f"{misfit}{part}",
+            columns=_named_types(schema),
+            help=misfit.remedy,
+        ) from None
 
 
 def mask_of(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.BooleanArray:
@@ -95,9 +124,13 @@ def _one_batch(table: pa.Table, schema: pa.Schema) -> pa.RecordBatch:
     return batches[0] if batches else pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
+def _named_types(schema: pa.Schema) -> tuple[tuple[str, str], ...]:
+    return tuple((field.name, str(field.type)) for field in schema)
+
+
 def _explain(error: Exception, batch: pa.RecordBatch, expression: Any, operator: str) -> NoReturn:
     """Raise ExpressionRefused for an error of pyarrow about an expression; raise an error about the data as it is."""
-    columns = tuple((field.name, str(field.type)) for field in batch.schema)
+    columns = _named_types(batch.schema)
     text = str(error).splitlines()[0]
     if missing := re.match(r"No match for FieldRef\.(?:Name|FieldPath)\((.*?)\) in ", text):
         near = suggest(missing[1], [name for name, _ in columns])
@@ -107,9 +140,21 @@ def _explain(error: Exception, batch: pa.RecordBatch, expression: Any, operator:
     elif wrong := re.match(r"Filter expression must evaluate to bool, but .* evaluates to (.*)", text):
         reason = f"it gives {wrong[1]}, but must be true or false"
         advice = "compare it with something: == != < <= > >=, .isin([…]), .is_valid()"
+    elif isinstance(expression, Expression):
+        _fail(text, batch, expression, operator)
     elif "no kernel matching input types" in text:
         reason = text[0].lower() + text[1:]
         advice = "cast the column first: pc.field(…).cast(…); or give its reader a schema: a column that no type fits is a string"
     else:
         raise error
     raise ExpressionRefused(operator=operator, expression=str(expression), reason=reason, columns=columns, help=advice) from None
+
+
+def _fail(reason: str, batch: pa.RecordBatch, expression: Expression, operator: str) -> NoReturn:
+    """Raise ExpressionFailed. Of a single row, it names the part that fails and the values of its columns."""
+    part = expression
+    values: tuple[tuple[str, str], ...] = ()
+    if batch.num_rows == 1:
+        part = program_for(expression, batch.schema).failing_part(batch)
+        values = tuple((name, str(batch.column(name)[0])) for name in part.columns())
+    raise ExpressionFailed(operator=operator, expression=str(expression), part=str(part), reason=reason, values=values) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Generic
+from typing import Any, ClassVar, Generic
 
 import attrs
 import pyarrow as pa
@@ -11,7 +11,7 @@ from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OutputPort
 from operators.conditions import is_expression, is_function
-from operators.transform.expressions import Expression, function_or_expression, rows_where
+from operators.transform.expressions import AnyExpression, function_or_expression, rows_where
 
 T = TypeVar("T", default=Any)
 
@@ -21,22 +21,24 @@ class Filter(Operator, Generic[T]):
     """Keep the records for which `predicate` holds, unchanged and in their order.
 
     Args:
-        predicate: a function of the record; or a `pyarrow.compute` expression over the columns of a batch, which is some ten
-            times as fast. The column of a bare type is `value`; a `ReaderRecord` has `block_id`, `position` and `record`.
-            A record is dropped where the expression is null.
+        predicate: a function of the record; or an expression over the columns of a batch, of `col` or `pyarrow.compute`, which is
+            some ten times as fast. The column of a bare type is `value`; a `ReaderRecord` has `block_id`, `position` and
+            `record`. A record is dropped where the expression is null.
 
     Write `Filter[int](lambda …)` to declare the argument type of a lambda for type checkers. Raises ExpressionRefused
-    for an expression that names an unknown column, or does not return booleans.
+    for an expression that names an unknown column, or does not return booleans; ExpressionFailed where it has no value for a row.
 
-    >>> import pyarrow.compute as pc
     >>> from dagflow.testing import run_operator
+    >>> from operators import col
     >>> run_operator(Filter(lambda line: not line.startswith(".")), {"input": ["a", ".b", "c"]})["output"]
     ['a', 'c']
-    >>> run_operator(Filter[str](~pc.starts_with(pc.field("value"), ".")), {"input": ["a", ".b", "c"]})["output"]
+    >>> run_operator(Filter[str](~col("value").str.starts_with(".")), {"input": ["a", ".b", "c"]})["output"]
     ['a', 'c']
     """
 
-    predicate: Callable[[T], object] | Expression = attrs.field(validator=function_or_expression)
+    selects_rows: ClassVar[bool] = True
+
+    predicate: Callable[[T], object] | AnyExpression = attrs.field(validator=function_or_expression)
 
     input = InputPort[T]()
     output = OutputPort[T]()

@@ -14,7 +14,7 @@ from dagflow import InputPort, Operator, OutputPort
 from operators.conditions import is_expression, is_function
 from operators.problems import all_problems
 from operators.transform.errors import ExpressionRefused, NotSeveral
-from operators.transform.expressions import Expression, function_name, function_or_expression, returned_types, values_of
+from operators.transform.expressions import AnyExpression, function_name, function_or_expression, returned_types, values_of
 
 T = TypeVar("T", default=Any)
 U = TypeVar("U", default=Any)
@@ -49,7 +49,7 @@ class FlatMap(Operator, Generic[T, U]):
     ['to', 'be']
     """
 
-    function: Callable[[T], Iterable[U]] | Expression = attrs.field(validator=function_or_expression)
+    function: Callable[[T], Iterable[U]] | AnyExpression = attrs.field(validator=function_or_expression)
 
     input = InputPort[T]()
     output = OutputPort[U]()

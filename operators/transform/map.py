@@ -11,7 +11,7 @@ from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OutputPort
 from operators.conditions import is_expression, is_function
-from operators.transform.expressions import Expression, function_or_expression, values_of
+from operators.transform.expressions import AnyExpression, function_or_expression, values_of
 
 T = TypeVar("T", default=Any)
 U = TypeVar("U", default=Any)
@@ -22,21 +22,21 @@ class Map(Operator, Generic[T, U]):
     """Emit `function(record)` for each record.
 
     Args:
-        function: a function of the record; or a `pyarrow.compute` expression over the columns of a batch, whose result becomes
-            the column `value`.
+        function: a function of the record; or an expression over the columns of a batch, of `col` or `pyarrow.compute`, whose
+            result becomes the column `value`.
 
     Annotations of the function, or `Map[str, int](…)`, tell type checkers and the DAG check the types of records. Raises
     ExpressionRefused for an expression that does not fit the columns.
 
-    >>> import pyarrow.compute as pc
     >>> from dagflow.testing import run_operator
+    >>> from operators import col
     >>> run_operator(Map(len), {"input": ["a", "bcd"]})["output"]
     [1, 3]
-    >>> run_operator(Map[str, str](pc.utf8_upper(pc.field("value"))), {"input": ["a", "bcd"]})["output"]
+    >>> run_operator(Map[str, str](col("value").str.upper()), {"input": ["a", "bcd"]})["output"]
     ['A', 'BCD']
     """
 
-    function: Callable[[T], U] | Expression = attrs.field(validator=function_or_expression)
+    function: Callable[[T], U] | AnyExpression = attrs.field(validator=function_or_expression)
 
     input = InputPort[T]()
     output = OutputPort[U]()

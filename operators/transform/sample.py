@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
-from typing import Any, Generic
+from typing import Any, ClassVar, Generic
 from zlib import crc32
 
 import attrs
@@ -15,7 +15,7 @@ from typing_extensions import TypeVar
 from dagflow import InputPort, Operator, OutputPort
 from operators.conditions import no_function
 from operators.transform.content import column_contents, contents
-from operators.transform.expressions import Expression, function_or_expression, values_of
+from operators.transform.expressions import AnyExpression, function_or_expression, values_of
 
 T = TypeVar("T", default=Any)
 
@@ -35,7 +35,7 @@ class Sample(Operator, Generic[T]):
     Args:
         fraction: the part of the records, from 0 to 1.
         seed: another seed keeps other records.
-        key: a function of the record, or a `pyarrow.compute` expression over the columns of a batch, whose result is hashed
+        key: a function of the record, or an expression over the columns of a batch, whose result is hashed
             instead of the content. It keeps all records of a customer, say, or none.
 
     >>> from dagflow.testing import run_operator
@@ -48,9 +48,11 @@ class Sample(Operator, Generic[T]):
     [('bob', 1), ('bob', 2)]
     """
 
+    selects_rows: ClassVar[bool] = True
+
     fraction: float = attrs.field(validator=[attrs.validators.ge(0), attrs.validators.le(1)])
     seed: int = attrs.field(default=0, kw_only=True, validator=attrs.validators.instance_of(int))
-    key: Callable[[T], object] | Expression | None = attrs.field(
+    key: Callable[[T], object] | AnyExpression | None = attrs.field(
         default=None, kw_only=True, validator=attrs.validators.optional(function_or_expression)
     )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Generic, Literal, get_args
+from typing import Any, ClassVar, Generic, Literal, get_args
 
 import attrs
 import pyarrow as pa
@@ -17,7 +17,7 @@ from typing_extensions import TypeVar
 from dagflow import InputPort, OutputPort
 from dagflow.config import one_of
 from dagflow.errors import UnknownName
-from operators.transform.expressions import Expression, function_or_expression, mask_of
+from operators.transform.expressions import AnyExpression, function_or_expression, mask_of
 from operators.transform.own_ports import OwnPorts, fixed
 
 T = TypeVar("T", default=Any)
@@ -69,13 +69,13 @@ class Split(OwnPorts, Generic[T]):
     Records for which no predicate holds go to the port `rest`. Ports need not be connected. Raises ExpressionRefused for an
     expression that does not fit the columns.
 
-    >>> import pyarrow.compute as pc
     >>> from dagflow.testing import run_operator
+    >>> from operators import col
     >>> by_length = Split({"short": lambda word: len(word) < 3, "long": lambda word: len(word) > 5})
     >>> emitted = run_operator(by_length, {"input": ["a", "tree", "to", "question"]})
     >>> emitted["short"], emitted["long"], emitted["rest"]
     (['a', 'to'], ['question'], ['tree'])
-    >>> by_size = Split[int]({"small": pc.field("value") < 10, "even": pc.bit_wise_and(pc.field("value"), 1) == 0}, matches="all")
+    >>> by_size = Split[int]({"small": col("value") < 10, "even": col("value") % 2 == 0}, matches="all")
     >>> emitted = run_operator(by_size, {"input": [4, 11, 12]})
     >>> emitted["small"], emitted["even"], emitted["rest"]
     ([4], [4, 12], [11])
@@ -83,7 +83,9 @@ class Split(OwnPorts, Generic[T]):
     In a DAG: `dag.add_stream("long words", split.outputs["long"], writer.input)`.
     """
 
-    predicates: Mapping[str, Callable[[T], object] | Expression] = attrs.field(
+    selects_rows: ClassVar[bool] = True
+
+    predicates: Mapping[str, Callable[[T], object] | AnyExpression] = attrs.field(
         converter=_as_dict, validator=_predicates, on_setattr=fixed
     )
     matches: Matches = attrs.field(default="first", kw_only=True, validator=one_of(get_args(Matches)))

@@ -32,7 +32,7 @@ def log(seed: int, count: int) -> tuple[list[str], Counter[str], Counter[str]]:
 
 def newest(folder: Path) -> dict[str, int]:
     found: dict[str, int] = {}
-    for path in folder.glob("part-*"):
+    for path in (folder / "current").glob("part-*"):
         for key, count in list(csv.reader(path.read_text().splitlines()))[1:]:
             found[key] = max(found.get(key, 0), int(count))
     return found

@@ -52,5 +52,6 @@ def test_sections_and_top_maintainers(runner: str, tmp_path: Path) -> None:
         sizes[package["Section"]] += int(package["Installed-Size"])
         by_maintainer[package["Maintainer"]] += int(package["Installed-Size"])
     assert sorted(rows(tmp_path / "sections")) == sorted([name, str(count[name]), str(sizes[name])] for name in count)
-    assert rows(tmp_path / "maintainers") == [[name, str(size)] for name, size in by_maintainer.most_common(3)]
+    largest = [[name, str(size)] for name, size in by_maintainer.most_common(3)]
+    assert sorted(rows(tmp_path / "maintainers" / "current")) == sorted(largest)
     assert report.operators["index.reader"].records_out == len(installed), "each record is read once"

@@ -32,6 +32,7 @@ from benchmarks.scale.__main__ import MARK as SCALE
 from benchmarks.scale.__main__ import main as scale
 from benchmarks.scan.__main__ import main as scan
 from benchmarks.state.__main__ import main as state
+from benchmarks.state_at_scale import main as state_at_scale
 from benchmarks.table import figures_table, goals_table
 from dagflow.ledger import Ledger, fold
 from dagflow.scaling import BacklogPartitioner, StatelessPartitioner, resized
@@ -142,6 +143,14 @@ def test_windows_of_state_run(tmp_path, capsys):
     told = capsys.readouterr().out
     assert "a running count by integers, an update, 2,000 keys a window" in told
     assert "a window of 1,000 rows with 5,000 keys kept" in told
+    assert "a window of 20 rows with 5,000 time windows open" in told
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_state_at_scale_runs_beside_a_peer(tmp_path, capsys):
+    """Both make the same, or it would end with an error."""
+    assert state_at_scale(["--quick", "--only", "join", "--width", "40", "--disk", str(tmp_path)]) == 0
+    assert "2,000 rows joined with as many, 40 bytes each: the most memory of a process" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
 
 

@@ -54,7 +54,7 @@ def test_an_entry_in_full() -> None:
         ("errors", "out", "ErrorRecord"),
     ]
     text = entry_text(entry, ENTRIES, Style(width=80))
-    assert "  predicate: Callable[[T], Any] | Expression  required\n" in text
+    assert "  predicate: Callable[[T], Any] | AnyExpression  required\n" in text
     assert "  >>> from dagflow.testing import run_operator\n" in text
     assert "\nfrom operators import Filter\nsource: " in text
     assert entry.source == f"{inspect.getsourcefile(entry.cls)}:{inspect.getsourcelines(entry.cls)[1]}"
@@ -92,7 +92,7 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["operators", "Count", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert (data["name"], data["group"], data["import"]) == ("Count", "By key", "from operators import Count")
-    assert {each["name"]: each["default"] for each in data["properties"]}["running"] == "false"
+    assert {each["name"]: each["default"] for each in data["properties"]}["combiner"] == "true"
 
 
 def test_parts_of_a_docstring() -> None:

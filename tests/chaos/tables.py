@@ -191,7 +191,7 @@ def wrong(output: Path, orders: Orders, read: Callable[[Path], Current] = databa
         yield f"windows of delta are {sorted(tables['delta'])}, those of iceberg {sorted(tables['iceberg'])}"
     if current.rows != orders.newest:
         yield f"database: {oracle.difference(current.rows, orders.newest)}"
-    if current.window != max(tables["delta"]):
+    if current.window < max(tables["delta"]):  # it gets its rows at the emission point, which may be a window without input
         yield f"the last window of the database is {current.window}, that of delta is {max(tables['delta'])}"
     if current.staged:
         yield f"left over in the database: {current.staged}"

@@ -33,6 +33,16 @@ class Colour(enum.Enum):
 
 
 @attrs.define
+class Shown:
+    """Says itself how it is shown."""
+
+    n: int = 1
+
+    def __str__(self) -> str:
+        return f"shown.{self.n}()"
+
+
+@attrs.define
 class Database:
     host: str = "localhost"  # where it runs
     password: Secret = ""
@@ -209,6 +219,7 @@ def test_values_that_compare_oddly_have_an_origin_too() -> None:
         (1.0, float, "1.0"),
         (None, Secret | None, "none"),
         ("hunter2", Secret | None, "***"),
+        ({"n": Shown(2)}, dict[str, Shown], "{n = shown.2()}"),
         ([Database("h", "hunter2")], list[Database], '[Database(host="h", password=***)]'),
         ({"k": "hunter2"}, dict[str, Secret], "***"),
         (test_operators_and_ports, Any, "test_operators_and_ports"),

@@ -37,5 +37,20 @@ class Newest(Operator):
             self.orders[order.number] = [order.number, order.customer, order.worth]
 
 
+@attrs.define
+class Signed(Operator):
+    """Emits rows, and takes back those with a negative worth."""
+
+    emits_changes: ClassVar[bool | None] = True
+
+    input = InputPort[Order]()
+    output = OutputPort[Order]()
+
+    @input.process
+    def each(self, order: Order) -> None:
+        row = attrs.evolve(order, worth=abs(order.worth))
+        (self.output.emit if order.worth > 0 else self.output.retract)(row)
+
+
 def doubled(order: Order) -> Order:
     return attrs.evolve(order, worth=2 * order.worth)

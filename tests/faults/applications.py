@@ -21,13 +21,14 @@ from typing import Any
 import attrs
 import pyarrow.parquet as pq
 
-from dagflow import DAG, ReaderRecord
+from dagflow import DAG
 from dagflow.runtime.run_folder.verify import verify_run_folder
 from operators import (
     BlockReader,
     Count,
     CsvFormat,
     CsvWriter,
+    Deduplicate,
     DeltaWriter,
     FileSplitterInput,
     GroupBy,
@@ -130,14 +131,9 @@ EXPECTED: dict[str, Callable[[Files], Counter[Row]]] = {"append": appended, "ups
 """The rows that a sink has in the end, by its mode."""
 
 
-def running(files: Files) -> Counter[Row]:
-    """The totals of the keys of each file."""
-    totals: Counter[str] = Counter()
-    found: Counter[Any] = Counter()
-    for rows in files:
-        totals.update(row[1] for row in rows)
-        found.update((key, totals[key]) for key in {row[1] for row in rows})
-    return found
+def distinct(files: Files) -> Counter[Any]:
+    """The keys, once each."""
+    return Counter({(row[1],): 1 for rows in files for row in rows})
 
 
 def complete(files: Files) -> Counter[Any]:
@@ -316,33 +312,28 @@ def _log(sink: str, target: Callable[[Place], Target]) -> Output:
         yield from _difference(Counter(each.decode() for each in target(place).values()), Counter(_text(place.files())))
 
     add = _added("log", lambda place: target(place).writer())
-    return Output(sink, "", add, wrong, lines=True, prepare=lambda place: target(place).create())
+    return Output(sink, "append", add, wrong, lines=True, prepare=lambda place: target(place).create())
 
 
-def _counts(mode: Any) -> Output:
-    """The running totals of keys: state that is kept over windows."""
-
-    def key_of(line: ReaderRecord[str]) -> list[str]:
-        return line.record.split(",")
+def _keys_in(sink: str, mode: str, keep: Callable[[], Any], expected: Callable[[Files], Counter[Any]]) -> Output:
+    """The results of an operator for the keys: state that is kept over windows."""
 
     def add(dag: DAG, place: Place) -> Any:
-        output_mode: Any = "complete" if mode == "replace" else "update"
-        keys = dag.add_operator("keys", Map[Any, str](lambda line: key_of(line)[1]))
-        count = dag.add_operator("count", Count(by=str, running=True, output_mode=output_mode))
-        writer = dag.add_operator("counts", CsvWriter(str(place.data / "counts"), mode=mode))
-        dag.add_stream("keys", keys.output, count.input)
-        dag.add_stream("counted", count.output, writer.input)
+        keys = dag.add_operator("keys", Map[Any, str](lambda line: line.record.split(",")[1]))
+        kept = dag.add_operator("kept", keep())
+        writer = dag.add_operator("writer", CsvWriter(str(place.data / "keys")))
+        dag.add_stream("keys", keys.output, kept.input)
+        dag.add_stream("kept", kept.output, writer.input)
         return keys.input
 
     def wrong(place: Place) -> Iterator[str]:
         def content(folder: Path) -> Counter[Any]:
             rows = (tuple(row.values()) for path in _files(folder, mode) for row in _csv_rows(path))
-            return Counter((key, int(total)) for key, total in rows if key != "key")
+            return Counter((key, *map(int, totals)) for key, *totals in rows if key != "key")  # of headers
 
-        expected = (complete if mode == "replace" else running)(place.files())
-        yield from oracle.wrong(place.data / "counts", content, expected, lambda data: data.count(b"\n") - 1)
+        yield from oracle.wrong(place.data / "keys", content, expected(place.files()), lambda data: data.count(b"\n") - 1)
 
-    return Output("Count", mode, add, wrong, lines=True)
+    return Output(sink, mode, add, wrong, lines=True)
 
 
 def _totals(sink: str, make: Callable[[Place], Any], rows: Callable[[Place], Iterator[tuple[Any, ...]]]) -> Output:
@@ -388,6 +379,9 @@ OUTPUTS: tuple[Output, ...] = (
 )
 """The sinks of the library, in all of their modes."""
 
+SAME_AS_APPEND = {"changelog": "rows are staged and published as with append, and have one more column"}
+"""The modes that have no case, with the reason."""
+DISTINCT = _keys_in("Deduplicate", "append", Deduplicate, distinct)
 KEEPS_NOTHING = {"Console": "prints rows, and promises nothing of them after a kill"}
 """The sinks that have no case, with the reason."""
 
@@ -449,8 +443,8 @@ APPLICATIONS: dict[str, Application] = {
     application.name: application
     for application in (
         *(Application(output.name, (output,)) for output in OUTPUTS),
-        Application("state", (_counts("append"),)),
-        Application("state-replace", (_counts("replace"),)),
+        Application("state", (DISTINCT,)),
+        Application("state-replace", (_keys_in("Count", "replace", lambda: Count(by=str), complete),)),
         Application("changes", (_totals("SqlWriter", _totals_in_table, _in_table),)),
         Application(
             "changes-current",
@@ -461,7 +455,7 @@ APPLICATIONS: dict[str, Application] = {
         ),
         Application("several", _by_name("DeltaWriter-append", "SqlWriter-upsert", "ParquetWriter-append", "CsvWriter-replace")),
         Application("several-tables", _by_name("IcebergWriter-append", "DeltaWriter-upsert", "SqlWriter-append")),
-        Application("workers", (*_by_name("RecordWriter-append"), _counts("append")), slots=2),
+        Application("workers", (*_by_name("RecordWriter-append"), DISTINCT), slots=2),
     )
 }
 """One application for each output; running totals; results that change; several sinks in one; and worker processes."""

@@ -25,7 +25,7 @@ from dagflow.ledger import (
     resume,
     schema_hash,
 )
-from dagflow.ledger.codec import decode_entry, format_after
+from dagflow.ledger.codec import decode_entry, format_of
 from dagflow.ledger.tail import entry_name
 from dagflow.storage import MemoryStore, Store
 
@@ -88,7 +88,7 @@ def chained(events: Iterable[Event]) -> list[LedgerEntry]:
             system_time=seq,
             event=event,
             carried=carried,
-            format=format_after(carried),
+            format=format_of(event, carried),
         )
         made.append(sealed(entry))
     return made

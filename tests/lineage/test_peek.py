@@ -209,7 +209,10 @@ def test_keyed_operators_see_one_window_of_the_sample(folder: Path) -> None:
     whole = peeked(counted, "count.output", folder)
     assert {each.key: each.value for each in records(whole)} == {"a": 107, "b": 100}
     assert whole.is_all
-    assert whole.remarks == ("one window in one partition: groups and totals are those of the sample",)
+    assert whole.remarks == (
+        "one window in one partition: groups and totals are those of the sample",
+        "the state of 'count' begins empty, and one window runs",
+    )
     part = peeked(counted, "count.output", folder, sample=50)
     assert {each.key: each.value for each in records(part)} == {"a": 25, "b": 25}
     assert part.remarks[0] == "the sample ends after 50 records of 'reader': --sample N reads more"

@@ -9,12 +9,11 @@ from typing import Any
 import attrs
 import pyarrow.compute as pc
 
-from dagflow import DAG, ErrorRecord, InputPort, Operator, OutputPort, ReaderRecord, State, WindowState
+from dagflow import DAG, ErrorRecord, InputPort, MapState, Operator, OutputPort, ReaderRecord, State, WindowState
 from dagflow.config import Secret
 from dagflow.lineage.trace import ApplicationLocator, Trace, trace
 from dagflow.scaling import StatelessPartitioner
 from operators import BlockReader, DatasetInput, FileSplitterInput, Filter, FlatMap, Map, RecordWriter, Tumbling
-from operators import Count as KeyCount
 
 
 @attrs.define
@@ -97,17 +96,30 @@ def first_letter(line: ReaderRecord[str]) -> str:
     return line.record[:1]
 
 
+@attrs.define
+class Tally(Operator):
+    """The number of each line among those of its first letter."""
+
+    input = InputPort[ReaderRecord[str]](partition_by=first_letter)
+    output = OutputPort[str]()
+    totals = MapState[str, int]()
+
+    @input.process
+    def each(self, line: ReaderRecord[str]) -> None:
+        letter = first_letter(line)
+        self.totals[letter] = self.totals.get(letter, 0) + 1
+        self.output.emit(f"{letter} {self.totals[letter]}")
+
+
 def running(dag: DAG, conf: Settings) -> None:
     """The number of lines of each first letter, over all windows."""
     splitter = dag.add_operator("splitter", FileSplitterInput(files=conf.input, block_size=conf.block_size, blocks_threshold=1))
     reader = dag.add_operator("reader", BlockReader(max_readers=1))
-    counted = dag.add_operator("counted", KeyCount(by=first_letter, running=True), partitioner=StatelessPartitioner(conf.readers))
-    text = dag.add_operator("text", Map(str))
+    counted = dag.add_operator("counted", Tally(), partitioner=StatelessPartitioner(conf.readers))
     sink = dag.add_operator("writer", RecordWriter(path=conf.output))
     dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
     dag.add_stream("lines", reader.messages, counted.input)
-    dag.add_stream("counts", counted.output, text.input)
-    dag.add_stream("text", text.output, sink.input)
+    dag.add_stream("counts", counted.output, sink.input)
 
 
 def growing(dag: DAG, conf: Settings) -> None:

@@ -16,7 +16,7 @@ from tests.render import sample
 
 DECIDED = {
     "checked": {"dag", "written"},
-    "current": set[str](),
+    "current": {"dag"},
     "partial": {"dag"},
     "relayed": {"dag"},
     "placed": {"placement", "groups", "levels", "exchanges"},
@@ -79,7 +79,7 @@ def test_a_plan_is_taken_back_to_its_checked_dag() -> None:
 def test_relays_stand_only_before_exchanges() -> None:
     plan = add_relays(plan_after(counted(), "partial"))
     relays = [name for name, node in plan.dag.nodes.items() if isinstance(node.operator, Relay)]
-    assert relays == ["relay to count paths.partials"]
+    assert relays == ["relay to count paths.input"]
     chain = plan_after(sample.chain(), "partial")
     assert add_relays(chain) is chain
 

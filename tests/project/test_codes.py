@@ -68,6 +68,7 @@ BRANCHES: dict[str, type[DagflowError]] = {
     "5": LedgerError,
     "6": RunError,
     "7": RunError,
+    "8": RunError,
 }
 
 

@@ -218,7 +218,7 @@ def nested() -> DAG:
     """An exchange in a module that is next to a module."""
     dag = DAG("nested")
     words_of = dag.add_module("words", Words(["logs"]))
-    top = dag.add_operator("top", TopN[KeyValue[str, int]](10, "value", scope="window"))
+    top = dag.add_operator("top", TopN[KeyValue[str, int]](10, "value"))
     dag.add_stream("counts", words_of.output, top.input)
     dag.add_stream("top", top.output, dag.add_operator("show", Console()).input)
     return dag
@@ -233,7 +233,7 @@ def with_state() -> DAG:
     """Three levels; what is known of each word, and of each number, stays over windows."""
     dag, _, _, tally = counted("with_state")
     running = dag.add_operator("running", Running())
-    sums = dag.add_operator("sums", Sum[Counted, int, int]("n", by="n", running=True), partitioner=StatelessPartitioner(2))
+    sums = dag.add_operator("sums", Sum[Counted, int, int]("n", by="n"), partitioner=StatelessPartitioner(2))
     dag.add_stream("totals", tally.output, running.input)
     dag.add_stream("so far", running.output, sums.input)
     dag.add_stream("sums", sums.output, dag.add_operator("show", Console()).input)

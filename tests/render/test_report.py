@@ -56,6 +56,12 @@ def test_a_run_without_output_says_nothing_of_files() -> None:
     assert "output" not in text
 
 
+def test_changes_wait_in_the_operator_or_before_the_sink() -> None:
+    text = report_text(report(held={"totals": 3, "module.out.current": 1}))
+    assert "totals: 3 changes for the next emission point" in text
+    assert "module.out: 1 change for the next emission point" in text
+
+
 def test_a_run_that_failed_before_its_first_decision_says_nothing_of_files_and_rebalancing() -> None:
     failed = report(status="failed", windows=0, first_window=None, files=0, bytes_written=0, rebalancing="there is one reader")
     text = report_text(failed)

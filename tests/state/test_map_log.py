@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow.errors import PlanMismatch, SegmentDamaged, SegmentMissing, StateNotPlain
-from dagflow.model.operator.map_state import TrackedDict
+from dagflow.errors import ChangedInPlace, PlanMismatch, SegmentDamaged, SegmentMissing, StateNotPlain
+from dagflow.model.operator.map_state import ABSENT, TrackedDict
 from dagflow.model.types.plain_data import encode
+from dagflow.model.types.snapshots import SAMPLES
 from dagflow.state import MapId, MapLog, Policy, SegmentRef, erase_segments
 from dagflow.state.maps import changed_rows
 from dagflow.state.segment import OpenSegment, segments, weight_of, window_of
@@ -379,3 +380,52 @@ def test_what_windows_write_does_not_grow_with_what_is_known() -> None:
         written.append(size)
     assert written[1] < 1.05 * written[0]
     assert written[1] < 5 * 100 * 10 * 60
+
+
+READS = [
+    lambda kept: kept["k5"],
+    lambda kept: kept.get("k5"),
+    lambda kept: kept.setdefault("k5", []),
+    lambda kept: next(value for key, value in kept.items() if key == "k5"),
+    lambda kept: list(kept.values())[5],
+]
+
+
+@pytest.mark.parametrize("count", [6, 20_000])
+@pytest.mark.parametrize("read", READS)
+def test_a_value_that_is_changed_in_place_is_found_when_a_window_is_saved(count: int, read: Any) -> None:
+    kept: TrackedDict[Any, Any] = TrackedDict()
+    log = MapLog(CountingStore())
+    kept.update({f"k{n}": [n] for n in range(count)})
+    log.save(0, {SEEN: kept})
+    value = read(kept)
+    value.append(1)
+    kept["k5"] = value
+    log.save(1, {SEEN: kept})  # it is assigned again
+    read(kept).append(2)
+    with pytest.raises(ChangedInPlace, match=r"files has changed the value of 'k5' in MapState 'seen' in place"):
+        log.save(2, {SEEN: kept})
+
+
+def test_values_that_are_only_read_or_replaced_are_fine() -> None:
+    kept: TrackedDict[Any, Any] = TrackedDict({"a": [1], "b": [2], "c": [3], "d": 4})
+    kept.watch()
+    kept["a"].append(2)
+    kept["a"] = kept["a"]
+    kept["b"].append(2)
+    del kept["b"]
+    assert (kept["c"], kept.get("d"), kept.get("e"), kept.get("e", 5)) == ([3], 4, None, 5)
+    assert kept.changed_in_place() is ABSENT
+    assert type(kept) is TrackedDict  # a number was read: no more samples
+
+
+def test_only_the_first_reads_of_a_window_are_sampled() -> None:
+    kept: TrackedDict[Any, Any] = TrackedDict({n: [n] for n in range(100)})
+    kept.watch()
+    for _ in range(SAMPLES):
+        assert kept[1] == [1]
+    assert type(kept) is TrackedDict
+    kept[2].append(1)
+    assert kept.changed_in_place() is ABSENT
+    kept[1].append(1)
+    assert kept.changed_in_place() == 1

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from dagflow.errors import SegmentDamaged, SegmentMissing
 from dagflow.model.types.keyed_rows import codes_of, merged, rows_of, schema_of
 from dagflow.model.types.keys import KeyAssignment, group_of
-from dagflow.state import Policy, SegmentRef
+from dagflow.state import Policy, SegmentRef, segment
 from dagflow.state.log import StateLog, groups_of_partition
 from dagflow.state.segment import BLOCK, TableId, segments
 from dagflow.testing.stores import CountingStore
 
 SMALL = Policy(fan_out=3, share=4, least_top=300, slack=300, tiny=100, most=6, kept=400)
+PIECES = attrs.evolve(SMALL, piece=60)
 IDS = [("count", "totals")]
 COLUMNS = [("n", pa.int64())]
 TYPES: dict[str, Any] = {"int64": pa.int64(), "string": pa.string()}
@@ -36,6 +37,7 @@ class Partitions:
     """The logs of the partitions of one operator, and a dict for each window."""
 
     store: CountingStore = attrs.field(factory=CountingStore)
+    policy: Policy = SMALL
     keys: KeyAssignment = ONE
     logs: list[StateLog] = attrs.field(factory=list)
     window: int = 0
@@ -49,7 +51,7 @@ class Partitions:
         self.logs = []
         assigned = keys or before
         for partition in range(assigned.partitions):
-            log = StateLog(self.store, SMALL)
+            log = StateLog(self.store, self.policy)
             if assigned == before and refs and refs[partition] is not None:
                 log.restore(refs[partition], self.window - 1, IDS)
             else:
@@ -69,6 +71,14 @@ class Partitions:
             log.save(self.window, {table_of(kind): rows for kind in TYPES if (rows := rows_of_changes(mine, kind)) is not None})
         self.left[self.window] = (self.keys, [log.newest for log in self.logs], dict(self.content))
         self.window += 1
+
+    def sweep(self) -> None:
+        """As the driver does: its own log knows what it has replaced; of several, one may still need what others have."""
+        if len(self.logs) == 1:
+            self.logs[0].sweep(self.window)
+        else:
+            needed = {name for log in self.logs for name in log.needed}
+            self.store.discard_all([name for name in segments(self.store) if name not in needed])
 
     def check(self) -> None:
         found: dict[Any, int] = {}
@@ -122,9 +132,9 @@ ASSIGNED = st.sampled_from([KeyAssignment(1), KeyAssignment(2), KeyAssignment(5)
 ENDS = st.one_of(st.sampled_from(["", "", "", "launch", "die", "sweep"]), ASSIGNED)
 
 
-@given(st.lists(st.tuples(CHANGES, ENDS), max_size=40))
-def test_it_holds_what_a_dict_holds(windows: list[tuple[dict[Any, int | None], Any]]) -> None:
-    run = Partitions()
+@given(st.lists(st.tuples(CHANGES, ENDS), max_size=40), st.sampled_from([SMALL, PIECES]))
+def test_it_holds_what_a_dict_holds(windows: list[tuple[dict[Any, int | None], Any]], policy: Policy) -> None:
+    run = Partitions(policy=policy)
     run.begin()
     for changes, end in windows:
         if end == "die":  # before its window is decided
@@ -137,8 +147,7 @@ def test_it_holds_what_a_dict_holds(windows: list[tuple[dict[Any, int | None], A
         if end == "launch":
             run.begin()
         elif end == "sweep":
-            for log in run.logs:
-                log.sweep(run.window)
+            run.sweep()
         elif isinstance(end, KeyAssignment):
             run.begin(end)
         run.check()
@@ -160,6 +169,25 @@ def test_another_number_of_partitions_writes_references_only() -> None:
     assert all(before.name not in log.own for log in run.logs), "no partition removes what others need"
 
 
+def test_large_changes_are_saved_in_pieces_of_the_memory_that_they_may_take() -> None:
+    """Of a log that they sweep, and of one that is larger; lookups find all."""
+    chance = np.random.default_rng(3)
+    run = Partitions(policy=attrs.evolve(Policy(), piece=100_000))
+    run.begin()
+    for count in (20_000, 3_000, 20_000, 5_000, 5_000):
+        keys = chance.choice(30_000, count, replace=False).tolist()
+        run.save({key: None if key % 7 == count % 7 else key + count for key in keys})
+        run.check()
+        (log,) = run.logs
+        written = [ref for ref in log.needed.values() if ref.window == run.window - 1]
+        assert (len(written) > 1) is (count > 3_000)
+        assert max(ref.size for ref in written) < 400_000, "a piece of the changes, and of the layers that it merges"
+        run.begin()
+        run.check()
+        assert {ref.name for ref in run.logs[0].needed.values()} == {ref.name for ref in log.needed.values()}
+        log.sweep(run.window)
+
+
 def test_a_lookup_reads_the_blocks_of_its_keys_only() -> None:
     run = Partitions()
     run.begin()
@@ -175,6 +203,26 @@ def test_a_lookup_reads_the_blocks_of_its_keys_only() -> None:
     before = sum(read)
     assert looked_up(run.logs[0], "int64", list(range(200_000, 200_100))) == {}
     assert sum(read) - before < 6 * BLOCK, "the filter knows nearly all that are not there"
+
+
+def test_a_filter_of_another_version_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Partitions()
+    run.begin()
+    with monkeypatch.context() as patch:
+        patch.setattr(segment, "_FILTER", 1)
+        patch.setattr(segment, "bloom_of", lambda codes: np.zeros(1 << 8, np.uint8))
+        run.save({n: n for n in range(10_000)})
+    run.begin()
+    assert looked_up(run.logs[0], "int64", [5, 7_000, 12_345]) == {5: 5, 7_000: 7_000}
+
+
+@given(st.integers(1024, 3000), st.integers(0, 1 << 30))
+def test_a_filter_lets_through_its_codes_and_few_others(count: int, seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    codes, others = (chance.integers(0, 1 << 63, size, dtype=np.uint64) for size in (count, 10_000))
+    bloom = segment.bloom_of(codes)
+    assert segment.may_have(bloom, codes).all()
+    assert segment.may_have(bloom, others).mean() < 0.04
 
 
 @pytest.mark.parametrize("codes", [[7, 7, 7], [7, 2**64 - 1, 7], [2**64 - 1] * 3])

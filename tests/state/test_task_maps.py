@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,11 @@ from hypothesis import strategies as st
 
 from dagflow import InputPort, MapState, Operator
 from dagflow.model.types.keys import GROUPS, KeyAssignment, group_of
-from dagflow.state import SegmentRef, StateRef
+from dagflow.state import Policy, SegmentRef, StateRef, log, task_states
 from dagflow.state.log import StateLog
 from dagflow.state.references import StartStates, chains
 from dagflow.state.task_states import MapCache, TaskStates, sweep
-from dagflow.storage import LocalStore
+from dagflow.storage import LocalStore, MemoryStore
 
 ALL = KeyAssignment(1)
 
@@ -117,6 +119,52 @@ def test_a_window_writes_what_it_has_changed(tmp_path: Path, keys: int) -> None:
         made += written(tmp_path) - before
         sweep(LocalStore(str(tmp_path)), window, {"keeps": left})
     assert made <= 5 * changed
+
+
+def test_the_pieces_of_a_large_window_stay_until_others_replace_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "Policy", partial(Policy, piece=50_000))
+    cache, left, entries = MapCache(), list[StateRef](), dict[str, int]()
+    for window, (count, in_pieces) in enumerate(
+        [(5_000, True), (10, False), (5_000, True), (5_000, True), (0, False), (10, False)]
+    ):
+        for attempt in (0, 1):  # of which the first was not decided
+            states, operator = task(tmp_path, window, left, cache=cache if window % 2 else None)
+            assert operator.totals == entries
+            operator.totals.update({f"key {number}": number + window + attempt for number in range(count)})
+            after = [states.save()["keeps"]]
+        entries, left = dict(operator.totals), after
+        assert bool(left[0].pieces) is in_pieces
+        sweep(LocalStore(str(tmp_path)), window, {"keeps": left})
+        newest = left[0].segment
+        assert newest is not None
+        needed = StateLog(LocalStore(str(tmp_path / "keyed-state")))
+        needed.restore(newest, window)
+        assert {f"state/{path.name}" for path in (tmp_path / "keyed-state" / "state").iterdir()} == needed.needed.keys()
+
+
+@pytest.mark.parametrize("cache_home", ["cache", "file/folder"])
+def test_segments_of_an_object_store_are_read_from_a_local_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache_home: str
+) -> None:
+    class Bucket(MemoryStore):
+        url = "s3://bucket/run"
+        requests = 0
+
+        def read_ranges(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes] | None:
+            self.requests += len(ranges)
+            return super().read_ranges(name, ranges)
+
+    bucket = Bucket()
+    monkeypatch.setattr(task_states, "open_store", lambda url, durable: bucket)
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / cache_home))
+    left: list[StateRef] = []
+    for window in range(3):
+        states, operator = task(tmp_path, window, left)
+        assert len(operator.totals) == 1000 * window
+        operator.totals.update({f"key {window} {number}": number for number in range(1000)})
+        left = [states.save()["keeps"]]
+    assert (bucket.requests == 0) is (cache_home == "cache")
 
 
 def test_types_are_checked_before_they_are_kept(tmp_path: Path) -> None:

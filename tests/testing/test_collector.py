@@ -3,6 +3,7 @@ from __future__ import annotations
 import gc
 import os
 from pathlib import Path
+from typing import Any, ClassVar
 
 import attrs
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from dagflow import DAG, InputPort, Operator, OutputPort, ReaderRecord
 from dagflow.testing import Collector, Window, run_dag, run_operator
 from operators import BlockReader, FileSplitterInput
+from tests.conformance.windows import InWindows
 
 
 @attrs.define
@@ -67,3 +69,46 @@ def test_its_folder_goes_with_it() -> None:
     del seen
     gc.collect()
     assert not os.path.exists(folder)
+
+
+@attrs.define
+class Change(Operator):
+    """Takes back the second element of each pair, and emits the first one, if there is any."""
+
+    emits_changes: ClassVar[bool | None] = True
+
+    input = InputPort[list[Any]]()
+    output = OutputPort[Any]()
+
+    @input.process
+    def each(self, change: list[Any]) -> None:
+        come, gone = change
+        if come is not None:
+            self.output.emit(come)
+        if gone is not None:
+            self.output.retract(gone)
+
+
+def changed(*changes: list[Any]) -> Collector[Any]:
+    seen = Collector[Any]()
+
+    def populate_dag(dag: DAG, conf: object) -> None:
+        source = dag.add_operator("source", InWindows[list[Any]]([[each] for each in changes]))
+        change = dag.add_operator("change", Change())
+        dag.add_operator("seen", seen)
+        dag.add_stream("changes", source.output, change.input)
+        dag.add_stream("rows", change.output, seen.input)
+
+    run_dag(populate_dag)
+    return seen
+
+
+def test_records_with_nan_are_taken_back() -> None:
+    nan = float("nan")
+    seen = changed([{"x": nan, "y": 0.0}, None], [{"x": 1.0, "y": nan}, None], [None, {"x": -nan, "y": -0.0}])
+    assert [each["x"] for each in seen.records] == [1.0]
+
+
+def test_a_record_that_is_taken_back_and_is_not_there_is_named() -> None:
+    with pytest.raises(ValueError, match="is not there: 'b'"):
+        _ = changed(["a", None], [None, "b"]).records

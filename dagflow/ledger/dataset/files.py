@@ -47,7 +47,7 @@ def named_files(path: str) -> tuple[list[str], int]:
             unreadable += 1
             continue
         if event is not None and event.new_data is not None:
-            files += [file.path for file in event.new_data.files]
+            files += [file.path for file in event.new_data.files]  # an earlier entry has added those that are kept
     return files, unreadable
 
 
@@ -171,12 +171,9 @@ def _files(
     """Return the files with their sizes and the schemas that they were written under, and the newest schema."""
     newest = _newest(ledger, as_of)
     files: list[tuple[str, int, SetSchema | None]] = []
-    for entry in ledger.content(newest):  # newest first
-        if entry.data is not None and entry.data.new_data is not None:
-            schema = ledger.schema_at(entry.seq)
-            added = reversed(entry.data.new_data.files)
-            files += [(committed_path(ledger, entry.seq, file), file.size, schema) for file in added]
-    return files[::-1], ledger.schema_at(newest)
+    for entry, schema, file in ledger.content_files(newest):
+        files.append((committed_path(ledger, entry.seq, file), file.size, ledger.schema_at(schema)))
+    return files, ledger.schema_at(newest)
 
 
 def committed_path(ledger: Ledger, seq: int, file: DataFile) -> str:

@@ -12,7 +12,7 @@ from dagflow.ledger.chain import Ledger
 from dagflow.ledger.columns import schema_of_fields
 from dagflow.ledger.dataset.files import committed_path, group_of
 from dagflow.ledger.errors import LedgerMissing, NoSuchColumn, NoSuchEntry, ObjectDamaged
-from dagflow.ledger.events import DataFile, LedgerEntry
+from dagflow.ledger.events import DataFile, LedgerEntry, SetSchema
 from dagflow.ledger.reader import LedgerReader
 from dagflow.ledger.snapshots import root_of
 from dagflow.ledger.verify import file_problem
@@ -56,15 +56,17 @@ def first_rows(
         raise LedgerMissing(ledger.place)
     newest = ledger.schema_at(head.seq)
     schema = None if newest is None or not newest.schema else schema_of_fields(newest.schema)
+    files: Iterator[tuple[LedgerEntry, int, DataFile]]
     if window is None:
-        entries, total = ledger.rows_after(None), ledger.resume().next_offset - ledger.first_row()
+        files = ((entry, *each) for entry in ledger.rows_after(None) for each in entry.content)
+        total = ledger.content_rows()
     else:
-        entries, total = _of_window(ledger, window)
+        files, total = _of_window(ledger, window)
     tables: list[Any] = []
     first = -1
     missing = total if most is None else min(most, total)
-    for entry, file in _files(entries) if missing else ():
-        table = _rows(ledger, entry, file, missing, schema)
+    for entry, then, file in files if missing else ():
+        table = _rows(ledger, entry.seq, file, missing, ledger.schema_at(then), schema)
         first = file.interval.start if first < 0 else first
         tables.append(_selected(table, columns, ledger.place))
         missing -= table.num_rows
@@ -76,8 +78,8 @@ def first_rows(
     return FirstRows(pa.concat_tables(tables, promote_options="permissive"), first, total)
 
 
-def _of_window(ledger: LedgerReader, window: int) -> tuple[Iterator[LedgerEntry], int]:
-    """Return the entry of a window, and its number of rows. Raises NoSuchEntry."""
+def _of_window(ledger: LedgerReader, window: int) -> tuple[Iterator[tuple[LedgerEntry, int, DataFile]], int]:
+    """Return the files that a window has added, and its number of rows. Raises NoSuchEntry."""
     windows = ledger.resume().windows
     entry = next((each for app in windows if (each := ledger.find_window(app, window)) is not None), None)
     if entry is None or entry.data is None:
@@ -85,24 +87,22 @@ def _of_window(ledger: LedgerReader, window: int) -> tuple[Iterator[LedgerEntry]
         raise NoSuchEntry(
             ledger.place, f"window {window}", "it has no windows" if newest is None else f"its newest window is {newest}"
         )
-    return iter([entry]), 0 if entry.data.new_data is None else entry.data.new_data.interval.rows
+    data = entry.data.new_data
+    if data is None:
+        return iter(()), 0
+    added = [(entry, schema, file) for schema, file in entry.content if file.interval.start >= data.interval.start]
+    return iter(added), data.interval.rows
 
 
-def _files(entries: Iterator[LedgerEntry]) -> Iterator[tuple[LedgerEntry, DataFile]]:
-    for entry in entries:
-        if entry.data is not None and entry.data.new_data is not None:
-            yield from ((entry, file) for file in entry.data.new_data.files)
-
-
-def _rows(ledger: Ledger, entry: LedgerEntry, file: DataFile, most: int, schema: Any) -> pa.Table:
+def _rows(ledger: Ledger, seq: int, file: DataFile, most: int, then: SetSchema | None, schema: Any) -> pa.Table:
     """Return rows of a committed file. Raises ObjectMissing, ObjectDamaged, PathOutside, StorageError."""
     import pyarrow as pa
 
     assert ledger.folder is not None
-    path = committed_path(ledger, entry.seq, file)
-    if file.size <= MAX_HASHED and (problem := file_problem(ledger.folder, entry.seq, file)) is not None:
+    path = committed_path(ledger, seq, file)
+    if file.size <= MAX_HASHED and (problem := file_problem(ledger.folder, seq, file)) is not None:
         raise problem
-    group = group_of([path], ledger.schema_at(entry.seq), root_of(ledger.folder, path), schema)
+    group = group_of([path], then, root_of(ledger.folder, path), schema)
     with explained(path, "reading"):
         try:
             return group.first(most)
@@ -110,7 +110,7 @@ def _rows(ledger: Ledger, entry: LedgerEntry, file: DataFile, most: int, schema:
             if isinstance(error, OSError) and error.errno is not None:  # Arrow's own errors have none
                 raise
             reason = str(error).strip().partition("\n")[0]
-            raise ObjectDamaged(ledger.folder, entry.seq, f"{file.path} cannot be read: {reason}") from error
+            raise ObjectDamaged(ledger.folder, seq, f"{file.path} cannot be read: {reason}") from error
 
 
 def _selected(table: pa.Table, columns: Sequence[str] | None, place: str) -> pa.Table:

@@ -6,13 +6,22 @@ from collections.abc import Iterator
 
 from dagflow.ledger.codec import schema_hash
 from dagflow.ledger.errors import NothingAdded, NothingExecuted
-from dagflow.ledger.events import MAX_OFFSET, AddData, DataSlice, ExecuteQuery, LedgerEntry, OffsetInterval
+from dagflow.ledger.events import MAX_OFFSET, AddData, DataFile, DataSlice, ExecuteQuery, LedgerEntry, OffsetInterval
 from dagflow.ledger.rules.rule import ChainState, Violation, rule
 from dagflow.storage import is_below
 
 
 def _slice(entry: LedgerEntry) -> DataSlice | None:
     return None if entry.data is None else entry.data.new_data
+
+
+def _files(entry: LedgerEntry) -> Iterator[tuple[str, DataFile]]:
+    """Yield the files that an entry keeps and adds, with their places in it."""
+    data = _slice(entry)
+    if data is not None:
+        for number, each in enumerate(data.kept):
+            yield from ((f"new_data.kept[{number}].files[{at}]", file) for at, file in enumerate(each.files))
+        yield from ((f"new_data.files[{number}]", file) for number, file in enumerate(data.files))
 
 
 def _intervals(data: DataSlice) -> Iterator[tuple[str, OffsetInterval]]:
@@ -99,7 +108,7 @@ def interval_in_order(before: ChainState, entry: LedgerEntry) -> Iterator[Violat
     """An entry without data has no slice, rather than an empty one. One that takes the place of all rows may be empty."""
     data = _slice(entry)
     if data is not None:
-        least = 1 if data.replaces and len(data.files) == 1 else 0
+        least = 1 if data.replaces and len(data.files) <= 1 else 0
         for field, interval in _intervals(data):
             if interval.end < interval.start - least:
                 yield Violation(f"{field}.end", f"at least {interval.start - least}", interval.end)
@@ -128,11 +137,11 @@ def schema_in_effect(before: ChainState, entry: LedgerEntry) -> Iterator[Violati
         yield Violation("new_data.schema_hash", schema_hash(before.schema), data.schema_hash)
 
 
-@rule("DF542", "A slice has at least one file; no data is an absent slice")
+@rule("DF542", "A slice has at least one file, unless it replaces some; no data is an absent slice")
 def slice_has_files(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
     """Rows are in files."""
     data = _slice(entry)
-    if data is not None and not data.files:
+    if data is not None and not data.files and not data.replaces:
         yield Violation("new_data.files", "at least one", "none")
 
 
@@ -140,7 +149,7 @@ def slice_has_files(before: ChainState, entry: LedgerEntry) -> Iterator[Violatio
 def files_tile(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
     """Each row has one place."""
     data = _slice(entry)
-    if data is not None and data.files:
+    if data is not None and (data.files or data.replaces):
         expected = data.interval.start
         for number, file in enumerate(data.files):
             if file.interval.start != expected:
@@ -162,21 +171,36 @@ def rows_match(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
 @rule("DF545", "The path of a file is relative to the dataset, and stays in it")
 def path_inside(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
     """A dataset can be moved as a whole, and no entry makes a reader open files elsewhere."""
-    data = _slice(entry)
-    for number, file in enumerate(data.files if data is not None else ()):
+    for field, file in _files(entry):
         if not is_below(file.path):
-            yield Violation(f"new_data.files[{number}].path", "a relative path inside the dataset", file.path)
+            yield Violation(f"{field}.path", "a relative path inside the dataset", file.path)
 
 
 @rule("DF546", "A slice names a file once")
 def file_once(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
     """A file named twice would double its rows."""
-    data = _slice(entry)
     seen: set[str] = set()
-    for number, file in enumerate(data.files if data is not None else ()):
+    for field, file in _files(entry):
         if file.path in seen:
-            yield Violation(f"new_data.files[{number}].path", "a file that is not named before", file.path)
+            yield Violation(f"{field}.path", "a file that is not named before", file.path)
         seen.add(file.path)
+
+
+@rule("DF840", "Files are kept where others are replaced, in the order of their rows, which come before the new ones")
+def kept_before(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
+    """The content is in the order of offsets, whatever was replaced."""
+    data = _slice(entry)
+    if data is None or not data.kept:
+        return
+    if not data.replaces:
+        yield Violation("new_data.kept", "nothing, since nothing is replaced", "files")
+    least = 0
+    for field, file in _files(entry):
+        if field.startswith("new_data.kept"):
+            if not least <= file.interval.start <= file.interval.end < data.interval.start:
+                expected = f"rows from {least} to {data.interval.start - 1}"
+                yield Violation(f"{field}.interval", expected, f"{file.interval.start} to {file.interval.end}")
+            least = file.interval.end + 1
 
 
 @rule("DF547", "Sizes are bytes, 0 or more")

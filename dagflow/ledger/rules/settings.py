@@ -80,10 +80,12 @@ def schema_keeps_fields(before: ChainState, entry: LedgerEntry) -> Iterator[Viol
             yield Violation(f"schema.{name}", old[name].type, None)
 
 
-@rule("DF568", "A new schema keeps the types of fields, or has wider ones")
+@rule("DF568", "A new schema keeps the types of fields, or has wider ones, unless all rows are replaced then")
 def schema_keeps_types(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
     """Rows that are there can be read with the new types."""
     old, new = _schemas(before, entry)
+    if isinstance(entry.event, SetSchema) and entry.event.replaces:
+        return
     for name, field in new.items():
         if name in old and field.type != old[name].type and not is_widened(old[name].type, field.type):
             yield Violation(f"schema.{name}.type", old[name].type, field.type)

@@ -262,6 +262,19 @@ class StreamWithoutSink(DagError):
 
 
 @error
+class FormatUnknown(DagError):
+    """The names of files do not tell their format."""
+
+    reason: str
+    where: str
+    code: ClassVar[str] = "DF025"
+    example = {"reason": "files in 'logs/' may have any format", "where": "app.py:12"}
+
+    def message(self) -> str:
+        return f"dag.read(): {self.reason} ({self.where})\n  help: say which it is: dag.read(…, format='csv'), json_lines, parquet, avro, or a format with options"
+
+
+@error
 class RootNotInput(DagError):
     """An operator gets no records, and is not an input operator."""
 
@@ -436,8 +449,8 @@ class ChangesRefused(DagError, TypeError):
                 f"  {self.by!r} takes back rows that it has emitted, where its results change ({self.by_where})",
                 "  help: "
                 + (
-                    "use a sink of files or tables without a mode, which keeps the current result; or write the rows of a table\n"
-                    "        by key: mode='upsert', keys=[…]"
+                    "use a sink of files or tables without a mode, which keeps the current result; write the rows of a table\n"
+                    "        by key, mode='upsert', keys=[…]; or write each change to a log or to files: mode='changelog'"
                     if self.is_sink
                     else "let the operator handle context.retracts, and declare takes_changes = True"
                 ),

@@ -31,7 +31,8 @@ def changing_ports(nodes: Mapping[str, OperatorNode], streams: Mapping[str, Stre
         by = name if operator.emits_changes else above
         if by is None or operator.emits_changes is False or (by == above and not follows_changes(operator)):
             continue
-        changing.update({PortName(name, port): by for port in output_ports(type(operator)) if port != "errors"})
+        ports = output_ports(type(operator)).items()
+        changing.update({PortName(name, name_of): by for name_of, port in ports if name_of != "errors" and not port.only_adds})
     return changing
 
 

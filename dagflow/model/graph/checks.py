@@ -1,4 +1,4 @@
-"""The checks of a DAG: small functions that yield problems. `CHECKS` is the table of contents."""
+"""The checks of a DAG: small functions that yield problems. `OF_OPERATORS`, `OF_STREAMS` and `OF_COLUMNS` list them."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from dagflow.model.graph.expand import ExpandedDag, expand
 from dagflow.model.graph.infer import bind_columns, bind_input, bind_output, own_bindings, port_types
 from dagflow.model.graph.module import ModuleNode
 from dagflow.model.graph.partitioning import key_given, partitioner_of, wrong_keys
+from dagflow.model.graph.stream_columns import ColumnSolver
 from dagflow.model.graph.topology import cycles, order
-from dagflow.model.graph.upstream import nearest_declaration
 from dagflow.model.operator.base import InputOperator, Operator
 from dagflow.model.operator.map_state import KeyedState, MapState, type_arguments
 from dagflow.model.operator.ports import handlers_of, input_ports, output_ports
@@ -45,8 +45,10 @@ from dagflow.model.operator.protocols import AcceptedType, SchemaAware
 from dagflow.model.operator.state import State, state_fields
 from dagflow.model.types.comparison import Bindings, difference, is_vague, type_name
 from dagflow.model.types.forms import schema_of
-from dagflow.model.types.keys import known_columns
 from dagflow.model.types.plain_data import encode, never_plain
+
+Types = dict[PortName, Any]
+"""The type of every port; `Any` where it is not known."""
 
 
 @attrs.frozen
@@ -78,6 +80,10 @@ class CheckedDag:
         """Return `(source, sink)` of every connected input port of an operator."""
         return [(stream.source, sink) for stream, sink in self._into.get(name, ())]
 
+    def columns(self, agreed: Mapping[str, Any] | None = None) -> ColumnSolver:
+        """Return what is known about the rows of streams. `agreed`: what readers have agreed on, by operator."""
+        return ColumnSolver(self.nodes, self.streams, self.types, agreed or {})
+
     @cached_property
     def changing(self) -> Mapping[PortName, str]:
         """The output ports whose rows may be taken back, each with the operator that does."""
@@ -93,14 +99,20 @@ class CheckedDag:
 
 
 def check(dag: DAG | ExpandedDag) -> CheckedDag:
-    """Run all checks. Raises the only problem, or `DagErrors` with all of them in the order of `CHECKS`."""
+    """Run all checks. Raises the only problem, or `DagErrors` with all of them in the order of the rules."""
     dag = expand(dag) if isinstance(dag, DAG) else dag
     problems = list(dag.problems)
-    for rule in CHECKS if dag.is_whole else OF_OPERATORS:
+    types: Types = {}
+    for rule in (*OF_OPERATORS, *OF_STREAMS) if dag.is_whole else OF_OPERATORS:
         problems += rule(dag)
+    if dag.is_whole:
+        types, misfits = infer(dag)
+        problems += misfits
+        solver = ColumnSolver(dag.operators, dag.streams, types)
+        for of_columns in OF_COLUMNS:
+            problems += of_columns(dag, solver)
     raise_all(problems)
     names = order(dag.operators, _edges(dag))
-    types, _ = infer(dag)
     return CheckedDag(dag.name, {name: dag.operators[name] for name in names}, dict(dag.streams), types, dict(dag.modules))
 
 
@@ -273,23 +285,17 @@ def roots(dag: ExpandedDag) -> Iterator[DagError]:
             yield RootNotInput(node.name, type(node.operator).__name__, node.where)
 
 
-def types_agree(dag: ExpandedDag) -> Iterator[DagError]:
-    """Refuse streams whose ends have different types."""
-    yield from infer(dag)[1]
-
-
-def keys(dag: ExpandedDag) -> Iterator[DagError]:
+def keys(dag: ExpandedDag, solver: ColumnSolver) -> Iterator[DagError]:
     """Refuse keys that records lack or that cannot be hashed, and a key on some of the ports of an operator only."""
-    types = infer(dag)[0]
-    columns, into = _columns(dag, types), arriving_streams(dag.streams)
+    columns, into = _columns(solver), arriving_streams(dag.streams)
     for node in dag.operators.values():
         if node.operator.partitionable:
-            yield from wrong_keys(node, [sink.port for _, sink in into.get(node.name, ())], columns, types)
+            yield from wrong_keys(node, [sink.port for _, sink in into.get(node.name, ())], columns, solver.types)
 
 
-def columns_needed(dag: ExpandedDag) -> Iterator[DagError]:
+def columns_needed(dag: ExpandedDag, solver: ColumnSolver) -> Iterator[DagError]:
     """Refuse streams that lack a column which their operator needs, where the columns are known."""
-    columns = _columns(dag, infer(dag)[0])
+    columns = _columns(solver)
     for sink in [sink for s in dag.streams.values() for sink in s.sinks]:
         node = dag.operators[sink.operator]
         for said_by, names in node.operator.needed_columns(sink.port).items():
@@ -299,9 +305,9 @@ def columns_needed(dag: ExpandedDag) -> Iterator[DagError]:
                     yield ColumnNeeded(str(sink), said_by, name, tuple(known or ()), node.where)
 
 
-def columns_accepted(dag: ExpandedDag) -> Iterator[DagError]:
+def columns_accepted(dag: ExpandedDag, solver: ColumnSolver) -> Iterator[DagError]:
     """Refuse streams whose columns their operator cannot take, where the types are known."""
-    for port, kind in infer(dag)[0].items():
+    for port, kind in solver.types.items():
         node = dag.operators[port.operator]
         cls = type(node.operator)
         if cls.check_columns is SchemaAware.check_columns or port.port not in input_ports(cls):
@@ -340,22 +346,22 @@ OF_OPERATORS: tuple[Callable[[ExpandedDag], Iterator[DagError]], ...] = (
     partitionable,
     partitioners,
 )
-CHECKS: tuple[Callable[[ExpandedDag], Iterator[DagError]], ...] = (
-    *OF_OPERATORS,
+OF_STREAMS: tuple[Callable[[ExpandedDag], Iterator[DagError]], ...] = (
     inputs_connected,
     outputs_connected,
     acyclic,
     roots,
-    types_agree,
-    keys,
-    columns_needed,
-    columns_accepted,
     watermarks,
     changes,
 )
+OF_COLUMNS: tuple[Callable[[ExpandedDag, ColumnSolver], Iterator[DagError]], ...] = (
+    keys,
+    columns_needed,
+    columns_accepted,
+)
 
 
-def infer(dag: ExpandedDag) -> tuple[dict[PortName, Any], list[DagError]]:
+def infer(dag: ExpandedDag) -> tuple[Types, list[DagError]]:
     """Return the type of every port, solved forward along the streams, and the problems."""
     if cycles(dag.operators, _edges(dag)):
         return {}, []
@@ -436,21 +442,12 @@ class _TypeSolver:
         return (self.dag.operators.get(port.operator) or self.dag.modules[port.operator]).where
 
 
-def _columns(dag: ExpandedDag, types: Mapping[PortName, Any]) -> Callable[[PortName], Sequence[str] | None]:
-    """Return a function from an input port to the columns of its records, by its type or its source; None for unknown ones."""
-    sources = {sink: s.source for s in dag.streams.values() for sink in s.sinks}
-
-    def declared_columns(port: PortName) -> Sequence[str] | None:
-        try:
-            return dag.operators[port.operator].operator.column_names(port.port)
-        except ValueError:  # its properties are wrong, which `properties` tells
-            return None
+def _columns(solver: ColumnSolver) -> Callable[[PortName], Sequence[str] | None]:
+    """Return a function from an input port to the columns of its records; None for unknown ones."""
 
     def columns(port: PortName) -> Sequence[str] | None:
-        known = known_columns(types.get(port, Any))
-        if known is not None or not types:  # streams that lead back have no types
-            return known
-        return nearest_declaration(dag.operators, dag.streams.values(), sources[port], declared_columns)
+        known = solver.into(port).types if solver.types else None  # streams that lead back have no types
+        return None if known is None else tuple(known)
 
     return columns
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import collections.abc
 import inspect
 import re
@@ -38,7 +37,7 @@ _DECORATORS |= {(COMBINES, RECORD): "combine", (COMBINES, BATCH): "combine_batch
 _CALLED = {"process": "self, record", "stream": "self, records", "batch": "self, batch"}
 _CALLED |= {"combine": "self, one, other", "combine_batch": "self, batch"}
 _MISSING: Any = object()
-_MUTABLE = (list, dict, set, bytearray, collections.deque)
+_MUTABLE = (collections.abc.MutableSequence, collections.abc.MutableMapping, collections.abc.MutableSet)  # deques, arrays, …
 _MEANINGS = {
     "context": "the argument of setup()",
     "errors": "the port of records that could not be handled",
@@ -181,8 +180,9 @@ def values_shared(cls: type) -> Iterator[DagError]:
             yield ClassWrong(
                 operator=klass.__qualname__,
                 reason=f"{name} is a {kind} that all copies of the operator share, over windows and partitions ({where})",
-                help=f"write {name} = WindowState(factory={kind}), which begins anew with each window, or State(…) for what is "
-                f"kept over windows; if nothing changes it, write it in capitals: {name.upper()}",
+                help=f"write {name} = WindowState(factory={kind}), which begins anew with each window, or State(…) or "
+                f"MapState(…) for what is kept over windows; if nothing changes it, write it in capitals, {name.upper()}, or "
+                "make it a tuple, a frozenset or a MappingProxyType",
             )
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib
+import itertools
+import re
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
@@ -11,11 +14,20 @@ import attrs
 from dagflow.errors import DagError
 from dagflow.exports import shown_in_notebooks
 from dagflow.model.errors.classes import NotAnOperator
-from dagflow.model.errors.dag import DuplicateName, EmptyName, ForeignPort, PortTaken, SourceTaken, StreamWithoutSink, UnknownName
+from dagflow.model.errors.dag import (
+    DuplicateName,
+    EmptyName,
+    ForeignPort,
+    FormatUnknown,
+    PortTaken,
+    SourceTaken,
+    StreamWithoutSink,
+    UnknownName,
+)
 from dagflow.model.graph.module import Module, ModuleNode
 from dagflow.model.operator.base import Operator
 from dagflow.model.operator.call_sites import caller
-from dagflow.model.operator.ports import PROXIES, InputPort, OneRecordType, OutputPort, Port, ports_of
+from dagflow.model.operator.ports import DAG_OF, PROXIES, InputPort, OneRecordType, OutputPort, Port, ports_of
 
 OperatorType = TypeVar("OperatorType", bound=Operator)
 ModuleType = TypeVar("ModuleType", bound=Module)
@@ -145,6 +157,7 @@ class DAG:
         full = self._new_name("operator", name, self.node_of(operator), where)
         if full is not None:
             self._nodes[full] = self._nodes_by_id[id(operator)] = OperatorNode(full, operator, where, inside=self._inside)
+            vars(operator)[DAG_OF] = self
             self.set_attributes(operator, **attributes)
         return operator
 
@@ -157,6 +170,7 @@ class DAG:
         full = self._new_name("module", name, self._module_node_of(module), where)
         if full is not None:
             self._modules[full] = self._modules_by_id[id(module)] = ModuleNode(full, module, where, self._inside)
+            vars(module)[DAG_OF] = self
         return module
 
     def _new_name(self, kind: str, name: str, known: OperatorNode | ModuleNode | None, where: str) -> str | None:
@@ -208,6 +222,85 @@ class DAG:
                 good.append(sink_name)
         stream = self._streams[name] = Stream(name, source_name, tuple(good), where)
         self._streams_by_port |= dict.fromkeys((source_name, *good), stream)
+
+    def read(
+        self, paths: Any, format: Any = None, schema: Any = None, columns: Sequence[str] | None = None, *, name: str | None = None
+    ) -> OutputPort[Any]:
+        """Read the rows of files: add what splits them into blocks and what reads these, and return the port of the rows.
+
+        Args:
+            paths: files, folders and patterns (`*`, `?`, `[ab]`, `**` for any folders): paths or URLs, one or a list.
+            format: `csv`, `json_lines`, `parquet`, `avro`, or a format with options, such as `CsvFormat(delimiter=";")`.
+                None: by the ends of the files' names.
+            schema: the columns with their types, as of `ScanReader`; None: as the files have them.
+            columns: which columns, in this order; None: all.
+            name: of the reader in the DAG; None: `read`, or `read_2`, …. The splitter is called `NAME_files`.
+
+        >>> dag = DAG()
+        >>> rows = dag.read("sales/*.csv", schema="shop: string, price: decimal128(9, 2)", name="sales")
+        >>> list(dag.operators)
+        ['sales_files', 'sales']
+        """
+        # the library stands above the DAG, and is named here only
+        parts = importlib.import_module("operators.files.reading").parts_of(paths, format, schema, columns)
+        name, where = self._free_name("read") if name is None else name, self._caller()
+        self._problems += [] if parts.problem is None else [FormatUnknown(parts.problem, where)]
+        splitter, reader = self.add_operator(f"{name}_files", parts.splitter), self.add_operator(name, parts.reader)
+        self.connect(splitter.blocks_metadata_output, reader)
+        rows: OutputPort[Any] = reader.batches
+        return rows
+
+    def connect(self, source: OutputPort[Any], target: Any, name: str | None = None) -> Any:
+        """Connect an output port with an operator, or with one of its input ports. `source.to(target, name)` does the same."""
+        where, is_port = self._caller(), isinstance(target, InputPort)
+        owner: Any = target.operator if is_port else target
+        if not isinstance(owner, Operator | Module):
+            self._problems.append(_no_part("an operator, or an input port of one", target, where))
+            return None
+        if name is not None or (self.node_of(owner) is None and self._module_node_of(owner) is None):
+            add: Any = self.add_operator if isinstance(owner, Operator) else self.add_module
+            add(self._free_name(_snake_case(type(owner).__name__)) if name is None else name, owner)
+        if (port := target if is_port else self._only_input(owner, where)) is not None:
+            self._lead_to(source, port, where)
+        ports = ports_of(type(owner)).items()
+        names = [name for name, port in ports if isinstance(port, OutputPort) and name != "errors" and not port.completed_items]
+        only = ["output"] if "output" in names else names
+        return getattr(owner, only[0]) if len(only) == 1 else None
+
+    def _only_input(self, owner: Operator | Module, where: str) -> InputPort[Any] | None:
+        """Return the input port of an operator that must be connected; None, with a problem, where that is not one port."""
+        inputs = {name: port for name, port in ports_of(type(owner)).items() if isinstance(port, InputPort)}
+        names = [name for name, port in inputs.items() if not port.optional] or list(inputs)
+        if len(names) == 1:
+            port: InputPort[Any] = getattr(owner, names[0])
+            return port
+        got = f"{type(owner).__name__}, which has {'several' if names else 'none'}" + (f" ({', '.join(names)})" if names else "")
+        told = f"name one: port.to(operator.{names[0]})" if names else "a stream leads to an operator with an input port"
+        self._problems.append(NotAnOperator("an operator with one input port", got, where, told))
+        return None
+
+    def _lead_to(self, source: OutputPort[Any], sink: InputPort[Any], where: str) -> None:
+        """Lead the stream from an output port, which may be a new one, to an input port."""
+        wanted = f"{type(source.operator).__name__}.{source.name}"
+        if (start := self.port_name(source, OutputPort, wanted, where)) is None:
+            return
+        if (stream := self._streams_by_port.get(start)) is None:
+            self.add_stream(self._free_name(str(start).removeprefix(f"{self._inside}."), self._streams), source, sink)
+        elif (end := self.port_name(sink, InputPort, stream.name, where)) in self._streams_by_port:
+            other = self._streams_by_port[end]
+            ends = {"first": other.name, "second": stream.name, "first_where": other.where, "second_where": where}
+            self._problems.append(PortTaken(port=str(end), **ends))
+        elif end is not None:
+            routes = {**stream.routes, end: Route(stream.name, where)}
+            longer = attrs.evolve(stream, sinks=(*stream.sinks, end), routes=routes)
+            self._streams[stream.name] = longer
+            self._streams_by_port |= dict.fromkeys((start, *longer.sinks), longer)
+
+    def _free_name(self, name: str, taken: Mapping[str, Any] | None = None) -> str:
+        """Return a name that is not taken yet, by an operator or module: this one, or with a number."""
+        taken = self._names if taken is None else taken
+        numbered = itertools.chain([name], (f"{name}_{number}" for number in itertools.count(2)))
+        return next(each for each in numbered if self._full(each) not in taken)
 
     def set_attributes(self, operator: Operator, **attributes: Any) -> None:
         """Set attributes of an operator.
@@ -299,6 +392,15 @@ def _no_part(wanted: str, got: Any, where: str) -> NotAnOperator:
             advice = f"dag.{add}(name, {call})" if wanted.startswith(wrong_place) else f"make an object of the class: {call}"
             return NotAnOperator(wanted, f"class {cls.__name__}" if cls is got else f"a {cls.__name__}", where, advice)
     return NotAnOperator(wanted, repr(got), where)
+
+
+def _snake_case(name: str) -> str:
+    """Return the name of a class as that of an operator.
+
+    >>> _snake_case("CsvWriter"), _snake_case("TopN"), _snake_case("SQLWriter")
+    ('csv_writer', 'top_n', 'sql_writer')
+    """
+    return re.sub("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
 def _usable(name: object) -> bool:

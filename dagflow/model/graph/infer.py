@@ -9,7 +9,7 @@ import attrs
 
 from dagflow.model.operator.component import Component
 from dagflow.model.operator.ports import Port, ports_of
-from dagflow.model.types.columns import column_type
+from dagflow.model.types.columns import cached, column_type
 from dagflow.model.types.comparison import (
     Bindings,
     bind,
@@ -52,6 +52,7 @@ def own_bindings(operator: Component) -> Bindings:
     return bindings
 
 
+@cached
 def generic_fields(cls: type) -> list[tuple[Any, Any]]:
     """Return the attrs fields of `cls` whose annotations mention type variables, with the annotation as a type."""
     fields = []

@@ -80,8 +80,12 @@ class Operator(Component, Keyed, KeepsCurrent, Stateful, SchemaAware, ReadsFiles
             handle them without knowing.
         emits_changes: whether it may take back what it has emitted (`OutputPort.retract`), so that its streams are changing ones:
             True always, False never; None: if one of its inputs is.
+        selects_rows: True if what each of its ports emits are rows that have arrived at one, each at most once: then columns that
+            identify a row still do.
         follows_event_time: True if a keyed operator runs in every window, even without records. It gets the event time
             (`context.event_time`), and reports the times it has seen (`context.saw`).
+        waits_for_emission: True if a keyed operator keeps what it gets, and emits it only where `context.emits`. It tells how
+            many changes it keeps back (`context.hold`), and runs at the next emission point even without records.
         partitioner: the partitioner of the operator, unless `DAG.set_attributes` sets another.
 
     Every operator has the protocols `Keyed`, `KeepsCurrent`, `Stateful`, `SchemaAware`, `ReadsFiles`, `WritesFiles` and
@@ -93,7 +97,9 @@ class Operator(Component, Keyed, KeepsCurrent, Stateful, SchemaAware, ReadsFiles
     scope: ClassVar[Scope | None] = None
     takes_changes: ClassVar[bool] = False
     emits_changes: ClassVar[bool | None] = None
+    selects_rows: ClassVar[bool] = False
     follows_event_time: ClassVar[bool] = False
+    waits_for_emission: ClassVar[bool] = False
     partitioner: ClassVar[Any] = None
 
     errors = OutputPort[ErrorRecord]()

@@ -31,6 +31,21 @@ def _check_constructor(cls: Any) -> None:
         raise ConstructorWritten(cls.__qualname__, str(error), where) from None
 
 
+class _NoAttribute(AttributeError):
+    """The error of a name that a component does not have. Its text is made when it is shown: most only answer `hasattr`."""
+
+    def __str__(self) -> str:
+        """Return the text with the names of the ports."""
+        text, cls, name = self.args
+        ports = tuple(ports_of(cls))
+        near = did_you_mean(name, [*ports, *(field.name for field in attrs.fields(cls))])
+        return f"{text}.{near} Its ports: {', '.join(ports) or 'none'}"
+
+    def __reduce__(self) -> Any:
+        """Travel as text: the class may not be known elsewhere."""
+        return AttributeError, (str(self),)
+
+
 class Component:
     """A class whose fields are properties and whose body declares ports. It refuses mistakes when it is created or used."""
 
@@ -64,12 +79,7 @@ class Component:
         def __getattr__(self, name: str) -> Any:
             """Raise AttributeError with the names of the ports."""
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
-            if name.startswith("_"):
-                raise AttributeError(text, name=name, obj=self)
-            ports = tuple(ports_of(type(self)))
-            fields = [field.name for field in attrs.fields(type(self))]
-            text += "." + did_you_mean(name, [*ports, *fields])
-            raise AttributeError(f"{text} Its ports: {', '.join(ports) or 'none'}")
+            raise AttributeError(text, name=name, obj=self) if name.startswith("_") else _NoAttribute(text, type(self), name)
 
     def check(self) -> None:
         """Check rules between fields. Raises ValueError with a text for the user. Called once, when the DAG is checked."""

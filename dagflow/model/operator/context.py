@@ -246,12 +246,14 @@ class OperatorSignals:
         notes: the lines of `note`.
         window_closed: True after `close_window`.
         latest_event_time: the latest time of `saw`.
+        held: the sum of `hold`.
     """
 
     counters: dict[str, int] = attrs.field(factory=dict)
     notes: list[str] = attrs.field(factory=list)
     window_closed: bool = False
     latest_event_time: int | None = None
+    held: int = 0
 
 
 @attrs.define(kw_only=True)
@@ -271,6 +273,8 @@ class OperatorContext:
         clock: the source of time.
         agreed: in tasks, the result of `Operator.agree` for this window.
         event_time: the event time of this window, for operators that follow event time.
+        emits: whether this window is an emission point at which the operator has something to emit, for operators that wait for
+            emission points.
         retracts: in handlers, whether the rows at hand are taken back. Only operators with `takes_changes` get such rows and see
             it; functions of single rows need not.
         services, signals: of the framework. Operators use the methods of the context.
@@ -287,6 +291,7 @@ class OperatorContext:
     clock: Clock = attrs.field(factory=SystemClock)
     agreed: Any = None
     event_time: EventTime = attrs.field(factory=EventTime)
+    emits: bool = True
     retracts: bool = False
     services: OperatorServices = attrs.field(factory=OperatorServices)
     signals: OperatorSignals = attrs.field(factory=OperatorSignals)
@@ -406,6 +411,10 @@ class OperatorContext:
         """Report the latest time of some records. Later windows have it as `event_time.seen`."""
         latest = self.signals.latest_event_time
         self.signals.latest_event_time = event_time if latest is None else max(latest, event_time)
+
+    def hold(self, changes: int) -> None:
+        """Tell how many changes more, or fewer, are kept back for the next emission point. What waits shows in the report."""
+        self.signals.held += changes
 
     def close_window(self) -> None:
         """Close the current window, since it is full. For input operators."""

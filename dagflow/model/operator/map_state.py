@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, get_args, overload
 
 import attrs
 
 from dagflow.model.errors.running import StateDeclaration
 from dagflow.model.operator.state import State
+from dagflow.model.types.snapshots import SAMPLES, ValueSample, is_immutable, snapshot
 
 if TYPE_CHECKING:
+    from _collections_abc import dict_items, dict_values
     from typing import Self
 
 K = TypeVar("K", bound=str | int)
@@ -59,12 +62,14 @@ class TrackedDict(dict[K, V]):
     Changes(assigned={}, removed=[], before={})
     """
 
-    __slots__ = ("_before", "_undo")
+    __slots__ = ("_before", "_left_to_sample", "_samples", "_undo")
 
     def __init__(self, saved: Mapping[K, V] | Iterable[tuple[K, V]] = ()) -> None:
         super().__init__(saved)
         self._before: dict[K, V | Absent] = {}  # by the keys that were touched, in the order in which they were
         self._undo: list[tuple[K, V | Absent]] | None = None
+        self._samples: dict[K, ValueSample] = {}  # of values that were read before they were assigned
+        self._left_to_sample = 0
 
     def changes(self) -> Changes[K, V]:
         """Return the changes since it was last saved. A key that has its old value again does not count."""
@@ -87,6 +92,19 @@ class TrackedDict(dict[K, V]):
         """Forget the changes, since they are saved."""
         self._before = {}
         self._undo = None
+        self.watch()
+
+    def watch(self) -> None:
+        """Look after the values that are read next: until the next save, they may change only by being assigned."""
+        self._samples, self._left_to_sample = {}, SAMPLES
+        object.__setattr__(self, "__class__", _WatchedDict)
+
+    def changed_in_place(self) -> K | Absent:
+        """Return the first key that was read and whose value has changed without being assigned; else ABSENT."""
+        for key, sample in self._samples.items():
+            if key not in self._before and dict.get(self, key) is sample.value and sample.has_changed():
+                return key
+        return ABSENT
 
     def savepoint(self) -> int:
         """Return a savepoint to roll back to until the next save. It costs nothing, but each change after it is noted."""
@@ -170,6 +188,43 @@ class TrackedDict(dict[K, V]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _remade, (dict(self), dict(self._before))
+
+
+class _WatchedDict(TrackedDict[K, V]):
+    """A dict that takes samples of the first values that are read; then it becomes a `TrackedDict`, whose reads cost nothing."""
+
+    __slots__ = ()
+
+    def _read(self, key: K, value: V) -> None:
+        if key not in self._samples:
+            self._samples[key] = ValueSample(value, snapshot(value))
+        self._left_to_sample -= 1
+        if not self._left_to_sample or is_immutable(value):
+            object.__setattr__(self, "__class__", TrackedDict)
+
+    def __getitem__(self, key: K) -> V:
+        value = super().__getitem__(key)
+        self._read(key, value)
+        return value
+
+    def get(self, key: K, default: Any = None, /) -> Any:
+        """See `dict`."""
+        value = super().get(key, ABSENT)
+        if value is ABSENT:
+            return default
+        self._read(key, value)
+        return value
+
+    def items(self) -> dict_items[K, V]:
+        """See `dict`."""
+        for key, value in islice(dict.items(self), self._left_to_sample):
+            _WatchedDict._read(self, key, value)  # it may become a `TrackedDict` meanwhile
+        return dict.items(self)
+
+    def values(self) -> dict_values[K, V]:
+        """See `dict`."""
+        self.items()
+        return dict.values(self)
 
 
 def _remade(content: dict[Any, Any], before: dict[Any, Any]) -> TrackedDict[Any, Any]:

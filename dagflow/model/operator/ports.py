@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, overload
 
 import attrs
 
+from dagflow.model.errors.classes import NotAnOperator
 from dagflow.model.errors.dag import PortUnbound
 from dagflow.model.operator.call_sites import caller
+from dagflow.model.types.columns import cached
 
 if TYPE_CHECKING:
     from typing import Self
 
+    import numpy as np
     import pyarrow as pa
+
+    from dagflow.model.types.net_changes import NetRows
+    from dagflow.model.types.table_keys import TableKeys
 
 OneRecordType = TypeVar("OneRecordType")
 OneRecordType_contra = TypeVar("OneRecordType_contra", contravariant=True)
@@ -22,6 +28,8 @@ OneRecordType_contra = TypeVar("OneRecordType_contra", contravariant=True)
 Handler = TypeVar("Handler", bound=Callable[..., None])
 
 RECORD, STREAM, BATCH = "record", "stream", "batch"
+DAG_OF = "_dag"
+"""The name under which operators and modules have the DAG that they were added to."""
 MARKS, COMBINES = "__dagflow_handles__", "__dagflow_combines__"
 
 Combine = TypeVar("Combine", bound=Callable[..., Any])
@@ -134,18 +142,64 @@ class InputPort(Port, Generic[OneRecordType_contra]):
 
         return to_batch(records, self.record_type)
 
-    def keys_of(self, batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-        """Return keys of a batch that has arrived here, for a `TableState` of both sides of a join, say.
+    def keys_of(
+        self, batch: pa.RecordBatch, names: Sequence[str] | None = None, by: Sequence[str] | None = None
+    ) -> pa.RecordBatch:
+        """Return keys of a batch that has arrived here, for a `TableState`.
 
         They are in the column `key`, as bytes: the same for values that are equal in Python. `$group` has the groups by which
-        the records were sent here, by the columns in `names`.
+        the records were sent here, by the columns in `names`; None: by all (`partition_by="*"`). `by`: the columns by which they
+        were sent, where these are not those of the key.
         """
         import pyarrow as pa
 
         from dagflow.model.types.keyed_rows import GROUP, as_bytes, with_groups
 
-        columns = batch.select(list(names))
-        return pa.record_batch({"key": as_bytes(columns), GROUP: with_groups(columns, self.record_type).column(GROUP)})
+        columns = batch.select(self._key_names(batch, names))
+        sent = columns if by is None else batch.select(list(by))
+        return pa.record_batch({"key": as_bytes(columns), GROUP: with_groups(sent, self.record_type).column(GROUP)})
+
+    def table_keys(self, batch: pa.RecordBatch, names: Sequence[str]) -> TableKeys:
+        """Return keys of a batch that has arrived here, for a `TableState`: null where one of the columns in `names` is.
+
+        The records were sent here by these columns. Keys are equal where they are in Python, whatever the types of the columns.
+        """
+        from dagflow.model.types.table_keys import TableKeys
+
+        return TableKeys.of_columns(batch.select(list(names)), self.record_type)
+
+    def groups_of(self, batch: pa.RecordBatch, names: Sequence[str] | None = None) -> np.ndarray[Any, Any]:
+        """Return the groups by which the records of a batch were sent here: those of `keys_of`, without the keys."""
+        from dagflow.arrow_types.buffers import numbers_of
+        from dagflow.model.types.keyed_rows import GROUP, with_groups
+
+        return numbers_of(with_groups(batch.select(self._key_names(batch, names)), self.record_type).column(GROUP))
+
+    def _key_names(self, batch: pa.RecordBatch, names: Sequence[str] | None) -> list[str]:
+        from dagflow.model.types.keys import known_columns
+
+        return list(names if names is not None else known_columns(self.record_type) or sorted(batch.schema.names))
+
+    def net_changes(
+        self,
+        changes: Sequence[tuple[pa.RecordBatch, int]],
+        names: Sequence[str] | None = None,
+        by: Sequence[str] | None = None,
+    ) -> NetRows | None:
+        """Return what batches that were added (1) or taken back (-1) here come to; None without batches.
+
+        Rows are equal where the columns in `names` are, by which they were sent here; None: all columns (`partition_by="*"`).
+        `by`: see `keys_of`.
+        """
+        import numpy as np
+
+        from dagflow.model.types.net_changes import net_changes, one_batch
+
+        if not changes:
+            return None
+        rows = one_batch([batch for batch, _ in changes])
+        signs = np.concatenate([np.full(batch.num_rows, sign) for batch, sign in changes])
+        return net_changes(rows, self.keys_of(rows, names, by), signs)
 
     @overload
     def process(self, handler: Handler, /) -> Handler: ...
@@ -217,6 +271,7 @@ class OutputPort(Port, Generic[OneRecordType]):
         optional: the port may stay unconnected; what is emitted is then dropped.
         completed_items: True if the operator emits its work items here, each once all of it has been read.
         empty_batches: True if a batch without rows is handed on too: it says that the result has none.
+        only_adds: True if rows that were emitted here are never taken back, whatever the operator does at its other outputs.
 
     Attributes:
         is_connected: True if a stream starts here.
@@ -234,11 +289,39 @@ class OutputPort(Port, Generic[OneRecordType]):
     wants_batches: bool = False
     takes_mixed_batches: bool = False
 
-    def __init__(self, *, optional: bool = True, completed_items: bool = False, empty_batches: bool = False) -> None:
+    def __init__(
+        self, *, optional: bool = True, completed_items: bool = False, empty_batches: bool = False, only_adds: bool = False
+    ) -> None:
         self.optional = optional
         self.completed_items = completed_items
         self.empty_batches = empty_batches
+        self.only_adds = only_adds
         self.unbind()
+
+    def to(self, target: Any, name: str | None = None) -> Any:
+        """Connect this port in the DAG of its operator, and return the output port of the operator that the stream leads to.
+
+        Args:
+            target: an operator with one input port; or an input port of an operator, as in `orders.to(join.left)`. The operator
+                is added to the DAG if it is not there yet.
+            name: of the operator in the DAG. None: made from its class.
+
+        Returns the port `output`, or the only one beside `errors` and a reader's `blocks_metadata_output`. None where there is
+        none, as of a sink, or several others.
+        A port may be connected with several operators. Raises NotAnOperator where its own operator is in no DAG.
+
+        >>> from dagflow import DAG
+        >>> from operators import Console, Filter
+        >>> dag = DAG()
+        >>> dag.read("sales/*.csv").to(Filter(lambda row: row["price"] > 0)).to(Console(), name="show")
+        >>> dag
+        <DAG application: 4 operators, 3 streams>
+        """
+        dag = None if self.operator is None else vars(self.operator).get(DAG_OF)
+        if dag is None:
+            told = "add its operator to the DAG first: dag.add_operator(…), or by port.to(…) of another port"
+            raise NotAnOperator("a port of an operator in a DAG", repr(self), caller(), told)
+        return dag.connect(self, target, name)
 
     def unbind(self) -> None:
         """Make `emit` raise PortUnbound, as it works only in a run."""
@@ -279,6 +362,7 @@ class ProxyOutputPort(OutputPort[OneRecordType]):
 PROXIES = (ProxyInputPort, ProxyOutputPort)
 
 
+@cached
 def ports_of(cls: type) -> dict[str, Port]:
     """Return all ports of a class by name, in the order of their declaration, base classes first."""
     ports: dict[str, Port] = {}

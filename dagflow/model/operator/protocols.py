@@ -7,10 +7,12 @@ and the runtime asks with `isinstance`. For users: docs/reference/protocols.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import attrs
+
+from dagflow.model.operator.stream_columns import StreamColumns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,14 +41,31 @@ class Keyed:
 
 
 class KeepsCurrent:
-    """Sinks that keep the current result of a stream whose rows may be taken back."""
+    """Sinks that keep the current result of a stream whose rows may be taken back, and operators that can give it to them."""
 
     def behind_current(self) -> tuple[Operator, Operator] | None:
         """Return the operator that the planner puts before this sink, where rows that come may be taken back, and the sink then.
 
-        In each window that changes anything, the operator emits on `output` all rows that stand, of those that came at `input`.
-        None for operators that follow changes by themselves, or not at all.
+        In each window that changes anything, the operator emits on `output` all rows that stand, of those that came at `input`;
+        or, for a sink that keeps a changelog, the changes as rows. None for operators that follow changes by themselves, or not
+        at all.
         """
+
+    def emitting_result(self) -> Operator | None:
+        """Return the operator that takes the place of this one where only a sink follows, which gets all rows that stand.
+
+        It waits for emission points (`waits_for_emission`), and emits all of them then, none taken back. None: the planner keeps
+        the rows once more, before the sink.
+        """
+        return None
+
+    def row_keys(self) -> tuple[str, ...]:
+        """Return the columns by which this sink finds a row that is taken back; none where it compares whole rows.
+
+        Two rows that are equal in them may not stand at the same time. Where the DAG does not exclude it, the planner puts an
+        operator before the sink that finds such rows.
+        """
+        return ()
 
     def content_properties(self) -> tuple[str, ...]:
         """Return the properties that give this sink's content its meaning where rows may be taken back.
@@ -107,6 +126,14 @@ class SchemaAware:
         columns = self.emitted_columns(port, None)
         return None if columns is None else [name for name, _ in columns]
 
+    def result_columns(self, port: str, arriving: Callable[[str], StreamColumns]) -> StreamColumns | None:
+        """Return what is known about the rows of an output port, given what is known about those that arrive at input ports.
+
+        None: what the type of the port or `emitted_columns` says. Where an input port has the same type, whatever it is, rows of
+        it have its columns too; but which columns identify a row, only this method says.
+        """
+        return None
+
     def accepted_type(self, port: str) -> AcceptedType | None:
         """Return the type of the records that an input port takes, where that is narrower than the port's; None elsewhere.
 
@@ -163,6 +190,13 @@ class WritesFiles:
         None: they are added to these.
         """
         return None
+
+    def replaces_partitions(self) -> bool:
+        """Return whether the files of a current result only take the place of those in their own folders.
+
+        A file without rows says that its folder has no rows any more.
+        """
+        return False
 
 
 OnBreach = Literal["fail", "warn"]

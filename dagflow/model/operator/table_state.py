@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import itertools
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import attrs
@@ -11,19 +12,24 @@ from dagflow.model.errors.running import StateDeclaration
 from dagflow.model.operator.map_state import KeyedState
 from dagflow.model.types.keyed_rows import (
     CODE,
+    END,
     KEY,
     KINDS,
     REMOVED,
     KeyedRows,
+    Marks,
     RecordKey,
     codes_of,
-    keys_of_columns,
+    edges,
     kind_of,
     merged,
+    ranges_of,
     rows_of,
     schema_of,
     with_columns,
 )
+from dagflow.model.types.spilled_rows import Runs, SpilledRows, SpillFile
+from dagflow.model.types.table_keys import KeysOfKind, TableKeys, keys_of_columns
 
 if TYPE_CHECKING:
     from typing import Self
@@ -31,6 +37,8 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
+MAX_WAITING_BYTES = 64 << 20
+"""The bytes of changed rows that wait in memory for the window's end. More wait in a temporary file."""
 Found = list[tuple[Any, KeyedRows, Any]]
 """Rows of keys: the places of the keys, rows, and the numbers of their rows."""
 
@@ -42,12 +50,20 @@ class SavedTable(Protocol):
         """Return the rows of keys, whose codes are sorted."""
         ...
 
-    def rows(self, kind: str) -> KeyedRows | None:
-        """Return all rows; None where there are none."""
+    def rows(self, kind: str, start: int = 0, stop: int = END) -> KeyedRows | None:
+        """Return all rows with codes in `[start, stop)`; None where there are none."""
+        ...
+
+    def marks(self, kind: str) -> Marks:
+        """Return the codes of some of the rows, and about the bytes of those from each to the next one."""
         ...
 
     def columns(self) -> list[list[str]] | None:
         """Return the names and types of the columns of all saved rows; None where there are none."""
+        ...
+
+    def new_file(self) -> SpillFile:
+        """Return a temporary file for rows that wait to be saved."""
         ...
 
 
@@ -55,8 +71,11 @@ class SavedTable(Protocol):
 class KeyedTable:
     """The value of a `TableState`: rows by key. What is looked up is read; what is put or removed is saved with the window.
 
+    In tasks, changes of more than `MAX_WAITING_BYTES` wait for that in a temporary file.
+
     Keys are an array of integers, of text, or of bytes, which stand for other keys (`TableState.record_key`). A record batch is
     keys of its columns, whatever their types: the partition is that of the operator's input, whose key has these columns.
+    `TableKeys` are keys that were computed before; with numbers, a key has several rows.
 
     >>> import pyarrow as pa
     >>> table = KeyedTable({"n": "int64"})
@@ -69,7 +88,9 @@ class KeyedTable:
     declared: Mapping[str, str] | None = None
     record_key: RecordKey | None = None
     saved_rows: SavedTable | None = None
-    _changes: list[tuple[str, KeyedRows]] = attrs.field(factory=list, init=False)
+    _changes: list[tuple[str, KeyedRows | SpilledRows]] = attrs.field(factory=list, init=False)
+    _file: SpillFile | None = attrs.field(default=None, init=False)
+    _last_keys: tuple[pa.RecordBatch, Sequence[KeysOfKind]] | None = attrs.field(default=None, init=False)
 
     @property
     def columns(self) -> pa.Schema | None:
@@ -81,66 +102,90 @@ class KeyedTable:
         if self.declared is not None:
             return pa.schema([(name, type_named(kind)) for name, kind in self.declared.items()])
         if self._changes:
-            return pa.schema(list(self._changes[-1][1].batch.schema)[2:-1])
+            last = self._changes[-1][1]
+            return pa.schema(list(last.schema if isinstance(last, SpilledRows) else last.batch.schema)[2:-1])
         saved = None if self.saved_rows is None else self.saved_rows.columns()
         return None if saved is None else pa.schema([(name, type_named(kind)) for name, kind in saved])
 
-    def lookup(self, keys: pa.Array | pa.RecordBatch) -> pa.RecordBatch:
+    def lookup(self, keys: pa.Array | pa.RecordBatch | TableKeys) -> pa.RecordBatch:
         """Return the rows of keys, in their order: nulls where there is none. Raises TypeError for keys of other types."""
-        import numpy as np
         import pyarrow as pa
+
+        from dagflow.arrow_types.buffers import of_numbers, order_of
 
         found: Found = []
         schema = self.columns
-        for kind, places, array, codes in self._keys(keys) if schema is not None else ():
-            order = np.argsort(codes, kind="stable")
-            for at, rows, numbers in self._found(kind, codes[order], array.take(pa.array(order))):
-                found.append((places[order[at]], rows, numbers))
+        for part in self._keys(keys) if schema is not None else ():
+            if not self._may_have(part.kind, part.codes):
+                continue
+            order = order_of(part.codes)
+            for at, rows, numbers in self._found(part.kind, part.codes[order], part.keys.take(of_numbers(order))):
+                found.append((part.places[order[at]], rows, numbers))
         return _together(found, len(keys), schema or pa.schema([]))
 
-    def put(self, keys: pa.Array | pa.RecordBatch, columns: Mapping[str, pa.Array]) -> None:
+    def put(self, keys: pa.Array | pa.RecordBatch | TableKeys, columns: Mapping[str, pa.Array]) -> None:
         """Put rows in the place of those that the keys have. Raises TypeError for other columns than those that are declared.
 
         Where none are declared, earlier rows have null in columns that are new, and a column may become wider. Raises TypeError
         where it has a type that cannot hold its values as they are.
         """
-        import numpy as np
         import pyarrow as pa
+
+        from dagflow.arrow_types.buffers import of_numbers
 
         declared = self._together_with({name: each.type for name, each in columns.items()})
         values = [columns[name].cast(kind) if name in columns else pa.nulls(len(keys), kind) for name, kind in declared.items()]
-        for kind, places, array, codes in self._keys(keys):
-            some = values if _is_all(places, keys) else [each.take(pa.array(np.ascontiguousarray(places))) for each in values]
-            schema = schema_of(array.type, list(declared.items()))
-            self._changes.append((kind, rows_of(array, some, schema, codes=codes)))
+        for part in self._keys(keys):
+            some = values if len(part.places) == len(keys) else [each.take(of_numbers(part.places)) for each in values]
+            schema = schema_of(part.keys.type, list(declared.items()))
+            self._changes.append((part.kind, rows_of(part.keys, some, schema, codes=part.codes)))
+            self._bound()
 
-    def remove(self, keys: pa.Array | pa.RecordBatch) -> None:
+    def remove(self, keys: pa.Array | pa.RecordBatch | TableKeys) -> None:
         """Remove the rows of keys."""
-        for kind, _, array, codes in self._keys(keys):
-            schema = schema_of(array.type, [(field.name, field.type) for field in self.columns or ()])
-            self._changes.append((kind, rows_of(array, [], schema, removed=True, codes=codes)))
+        for part in self._keys(keys):
+            schema = schema_of(part.keys.type, [(field.name, field.type) for field in self.columns or ()])
+            self._changes.append((part.kind, rows_of(part.keys, [], schema, removed=True, codes=part.codes)))
+            self._bound()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows in the order of their keys, a batch for each type of keys: the column `key`, and those declared."""
         for rows in self.all_rows().values():
             yield rows.batch.select([KEY, *self.columns.names]).sort_by(KEY)  # type: ignore[union-attr]
 
-    def all_rows(self) -> dict[str, KeyedRows]:
-        """Return all rows, by type of key."""
+    def portions(self, max_bytes: int, groups: Collection[int] | None = None) -> Iterator[list[pa.RecordBatch]]:
+        """Yield all rows like `batches`, but in the order of their hashes, and about so many bytes at a time.
+
+        `groups`: rows of other groups (`InputPort.keys_of`) may be left out, and are not read where these are few.
+        """
+        parts = [rows.marks() for _, rows in self._changes]
+        parts += [] if self.saved_rows is None else map(self.saved_rows.marks, KINDS)
+        for start, stop in itertools.pairwise(edges(parts, max_bytes)):
+            ranges = [(start, stop)] if groups is None else ranges_of(groups, start, stop)
+            found = [rows for each in ranges for rows in self.all_rows(*each).values()]
+            if found or groups is None:
+                yield [rows.batch.select([KEY, *self.columns.names]) for rows in found]  # type: ignore[union-attr]
+
+    def all_rows(self, start: int = 0, stop: int = END) -> dict[str, KeyedRows]:
+        """Return all rows, by type of key, with codes in `[start, stop)`."""
         found = {}
         for kind in KINDS:
-            saved = None if self.saved_rows is None else self.saved_rows.rows(kind)
-            changed = [rows for each, rows in self._changes if each == kind]
+            saved = None if self.saved_rows is None else self.saved_rows.rows(kind, start, stop)
+            changed = [rows.between(start, stop) for each, rows in self._changes if each == kind]
             if saved is not None or changed:
                 rows = merged([*([saved] if saved is not None else []), *changed]).without_removed()
                 if len(rows):
                     found[kind] = self._alike(rows)
         return found
 
-    def changes(self) -> dict[str, KeyedRows]:
+    def changes(self) -> dict[str, KeyedRows | Runs]:
         """Return the rows that were put or removed since it was last saved, by type of key."""
-        kinds = dict.fromkeys(kind for kind, _ in self._changes)
-        return {kind: self._alike(merged([rows for each, rows in self._changes if each == kind])) for kind in kinds}
+        found: dict[str, KeyedRows | Runs] = {}
+        for kind in dict.fromkeys(kind for kind, _ in self._changes):
+            parts = [rows for each, rows in self._changes if each == kind]
+            in_memory = [rows for rows in parts if isinstance(rows, KeyedRows)]
+            found[kind] = self._alike(merged(in_memory)) if len(in_memory) == len(parts) else Runs(parts, self._schema(parts[-1]))
+        return found
 
     def restore(self, kind: str, rows: KeyedRows) -> None:
         """Put rows that `all_rows` of another table has returned."""
@@ -148,7 +193,7 @@ class KeyedTable:
 
     def saved(self) -> None:
         """Forget the changes, since they are saved."""
-        self._changes = []
+        self._changes, self._file, self._last_keys = [], None, None
 
     def savepoint(self) -> int:
         """Return a savepoint to roll back to until the next save."""
@@ -186,22 +231,31 @@ class KeyedTable:
             known[name] = joint
         return known
 
-    def _keys(
-        self, keys: pa.Array | pa.RecordBatch
-    ) -> Iterable[tuple[str, np.ndarray[Any, Any], pa.Array, np.ndarray[Any, Any]]]:
-        """Yield the keys of each type, with their places and their codes. Raises TypeError for other keys."""
+    def _keys(self, keys: pa.Array | pa.RecordBatch | TableKeys) -> Sequence[KeysOfKind]:
+        """Return keys by type. Raises TypeError for other keys."""
         import numpy as np
         import pyarrow as pa
 
+        if isinstance(keys, TableKeys):
+            return keys.parts
         if isinstance(keys, pa.RecordBatch):
-            yield from keys_of_columns(keys)
-            return
+            if self._last_keys is None or self._last_keys[0] is not keys:  # what is looked up is often put then
+                self._last_keys = keys, keys_of_columns(keys)
+            return self._last_keys[1]
         kind = kind_of(keys.type)
         if kind is None or keys.null_count:
             what = "a key is null" if kind else f"keys are integers of 64 bits, text or bytes, not {keys.type}"
             raise TypeError(f"{what}: bytes, or a record batch, stand for other keys")
         keys = keys.cast(getattr(pa, kind)())
-        yield kind, np.arange(len(keys)), keys, codes_of(keys, self.record_key if kind == "binary" else None)
+        return [KeysOfKind(kind, np.arange(len(keys)), keys, codes_of(keys, self.record_key if kind == "binary" else None))]
+
+    def _may_have(self, kind: str, codes: np.ndarray[Any, Any]) -> bool:
+        """Return False where no row can have one of some keys: a window that is taken in portions has other keys in each."""
+        if not len(codes):
+            return False
+        first, last = int(codes.min()), int(codes.max())
+        is_put = any(rows.span[0] <= last and rows.span[1] >= first for each, rows in self._changes if each == kind)
+        return is_put or (self.saved_rows is not None and self.saved_rows.columns() is not None)
 
     def _found(self, kind: str, codes: np.ndarray[Any, Any], keys: pa.Array) -> Found:
         """Return the rows of keys whose codes are sorted."""
@@ -210,7 +264,12 @@ class KeyedTable:
 
         found: Found = []
         waiting = np.arange(len(codes))
-        for rows in (rows for each, rows in reversed(self._changes) if each == kind):
+        for each, changed in reversed(self._changes):
+            if each != kind or not len(waiting):
+                continue
+            if changed.span[0] > int(codes[waiting[-1]]) or changed.span[1] < int(codes[waiting[0]]):
+                continue
+            rows = changed.near(codes[waiting])
             at = rows.find(codes[waiting], keys, waiting)
             is_hit = at >= 0
             hits, at = waiting[is_hit], at[is_hit]
@@ -224,16 +283,24 @@ class KeyedTable:
             found += [(waiting[places], rows, at) for places, rows, at in others]
         return [each for each in found if len(each[0])]
 
+    def _bound(self) -> None:
+        """Let changes wait in a file, where they are too large for memory."""
+        in_memory = sum(rows.weight for _, rows in self._changes if isinstance(rows, KeyedRows))
+        if self.saved_rows is not None and in_memory > MAX_WAITING_BYTES:
+            file = self._file = self._file or self.saved_rows.new_file()
+            self._changes = [
+                (kind, SpilledRows.of(rows, file) if isinstance(rows, KeyedRows) else rows) for kind, rows in self._changes
+            ]
+
     def _alike(self, rows: KeyedRows) -> KeyedRows:
         """Return rows with the columns that the table has now."""
-        schema = rows.batch.schema
-        now = schema_of(schema.field(KEY).type, [(field.name, field.type) for field in self.columns or ()])
-        return rows if schema.equals(now) else KeyedRows(with_columns(rows.batch, now))
+        now = self._schema(rows)
+        return rows if rows.batch.schema.equals(now) else KeyedRows(with_columns(rows.batch, now))
 
-
-def _is_all(places: np.ndarray[Any, Any], keys: pa.Array | pa.RecordBatch) -> bool:
-    """Return whether places are those of all keys, in their order: only then are there as many."""
-    return len(places) == len(keys)
+    def _schema(self, rows: KeyedRows | SpilledRows) -> pa.Schema:
+        """Return the columns of all rows with keys of the type that these have."""
+        schema = rows.schema if isinstance(rows, SpilledRows) else rows.batch.schema
+        return schema_of(schema.field(KEY).type, [(field.name, field.type) for field in self.columns or ()])
 
 
 def _together(found: Found, count: int, schema: pa.Schema) -> pa.RecordBatch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import functools
 import inspect
 from collections.abc import Callable, Sequence
@@ -104,7 +105,9 @@ def to_batch(records: Sequence[Any], tp: Any) -> pa.RecordBatch:
     """
     schema = schema_of(tp)
     if schema is None:
-        raise TypeError(f"{type_name(tp)} has no Arrow form")
+        if open_fields(tp) is None:
+            raise TypeError(f"{type_name(tp)} has no Arrow form")
+        return _inferred(records, tp)
     try:
         return _batch(records, tp, schema)
     except MISFITS as error:
@@ -114,6 +117,51 @@ def to_batch(records: Sequence[Any], tp: Any) -> pa.RecordBatch:
         raise RecordMisfit(f"a record does not fit its type {type_name(tp)}: {where}{_misfit(reason or error)}", index) from error
 
 
+@cached
+def open_fields(tp: Any) -> dict[str, pa.DataType | None] | None:
+    """Return the fields of a class whose types are known, or Any (None), so that values say them; None for other types."""
+    tp = resolve(tp)
+    outer = get_origin(tp) or tp
+    if not inspect.isclass(outer) or not attrs.has(outer) or not all(field.init for field in attrs.fields(outer)):
+        return None
+    types = fields_of_type(tp)
+    kinds = {name: None if kind is Any else arrow_type(kind) for name, kind in types.items()}
+    return kinds if all(kind is not None or types[name] is Any for name, kind in kinds.items()) else None
+
+
+def _inferred(records: Sequence[Any], tp: Any) -> pa.RecordBatch:
+    """Return a batch of records of a class some of whose fields are of any type: the values say the types of the columns."""
+    import pyarrow as pa
+
+    columns = {}
+    for name, kind in (open_fields(tp) or {}).items():
+        values = [getattr(record, name) for record in records]
+        for index, value in enumerate(values):
+            if kind is None and type(value) not in _INFERRED:
+                raise RecordMisfit(f"field {name!r}: no column type is known for {type(value).__name__}", index)
+        try:
+            columns[name] = pa.array(values, kind)
+        except MISFITS as error:
+            raise RecordMisfit(f"field {name!r}: {error}") from error
+    return pa.RecordBatch.from_pydict(columns)
+
+
+_INFERRED = frozenset(
+    {
+        type(None),
+        bool,
+        int,
+        float,
+        str,
+        bytes,
+        datetime.datetime,
+        datetime.date,
+        datetime.time,
+        datetime.timedelta,
+        decimal.Decimal,
+    }
+)
+"""The types whose values say the type of their column."""
 MISFITS = (TypeError, ValueError, OverflowError, AttributeError, NotImplementedError)
 """The exceptions of pyarrow for values that it cannot convert. Its own ones derive from these."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import decimal
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
@@ -30,6 +30,12 @@ KINDS = ("int64", "string", "binary")
 END = 1 << 64
 """The end of all codes."""
 RecordKey = Callable[[Any], Any]
+Marks = tuple[Any, Any]
+"""The codes of some rows, and about the bytes of the rows from each to the next one: two arrays."""
+HASH = (1 << 48) - 1
+"""The bits of a code that are of the hash. The others are the group."""
+_MANY_SIZES = 4096
+_MANY_GROUPS = 64
 
 
 def codes_of(keys: pa.Array, record_key: RecordKey | None = None) -> np.ndarray[Any, Any]:
@@ -57,35 +63,12 @@ def codes_of(keys: pa.Array, record_key: RecordKey | None = None) -> np.ndarray[
     return codes
 
 
-def keys_of_columns(columns: pa.RecordBatch) -> list[tuple[str, np.ndarray[Any, Any], pa.Array, np.ndarray[Any, Any]]]:
-    """Return the keys that the rows of some columns are: of each type the places, the keys, and their codes.
-
-    A row of one column of integers or text is that value; others, also nulls, are the values as bytes. Equal values are equal
-    keys, and have the group by which an exchange sends rows with this key, or that of a column `$group`.
-
-    >>> import pyarrow as pa
-    >>> [(kind, places.tolist()) for kind, places, _, _ in keys_of_columns(pa.record_batch({"a": [5, None, 7]}))]
-    [('int64', [0, 2]), ('binary', [1])]
-    """
+def codes_with_groups(keys: pa.Array, groups: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the codes of keys that have other groups than those of their own hashes."""
     import numpy as np
-    import pyarrow as pa
 
-    from dagflow.arrow_types.buffers import numbers_of, of_numbers
-
-    found, rest = [], np.arange(columns.num_rows)
-    if columns.num_columns == 1 and (kind := kind_of(columns.schema.field(0).type)) in ("int64", "string"):
-        column = columns.column(0)
-        is_null = column.is_null().to_numpy(zero_copy_only=False)
-        places, rest = np.flatnonzero(~is_null), np.flatnonzero(is_null)
-        keys = (column if not len(rest) else column.take(of_numbers(places))).cast(pa.int64() if kind == "int64" else pa.string())
-        found.append((kind, places, keys, codes_of(keys)))
-    if len(rest) or not found:
-        columns = columns if len(rest) == columns.num_rows else columns.take(of_numbers(rest))
-        columns = columns if GROUP in columns.schema.names else with_groups(columns)
-        keys = as_bytes(columns.drop_columns([GROUP]))
-        codes = (numbers_of(columns.column(GROUP)) << np.uint64(48)) | (codes_of(keys) & np.uint64((1 << 48) - 1))
-        found.append(("binary", rest, keys, codes))
-    return found
+    codes: np.ndarray[Any, Any] = (groups.astype(np.uint64) << np.uint64(48)) | (codes_of(keys) & np.uint64(HASH))
+    return codes
 
 
 def with_groups(columns: pa.RecordBatch, tp: Any = Any) -> pa.RecordBatch:
@@ -122,11 +105,24 @@ def as_bytes(columns: pa.RecordBatch) -> pa.Array:
     parts: list[pa.Array] = []
     for column in columns.columns:
         mark, content = _content(column)
-        marks = compute.if_else(content.is_valid(), mark, "")  # one null, of whatever type
-        sizes = compute.fill_null(compute.binary_length(content), -1).cast(pa.string())
-        parts += [compute.binary_join_element_wise(marks, sizes, "", ":").cast(pa.binary()), compute.fill_null(content, b"")]
+        parts += [_heads(mark, content), compute.fill_null(content, b"")]
     whole = compute.binary_join_element_wise(*parts, b"").cast(pa.binary())
     return whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
+
+
+def _heads(mark: str, content: pa.Array) -> pa.Array:
+    """Return the bytes before the values of a column: their kind and size. There is one null, of whatever kind."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    compute: Any = pc
+    sizes = compute.fill_null(compute.binary_length(content), -1)
+    largest = compute.max(sizes).as_py() or 0
+    if largest < _MANY_SIZES:
+        heads = pa.array([b":-1:", *(f"{mark}:{size}:".encode() for size in range(largest + 1))], pa.binary())
+        return heads.take(compute.add(sizes, 1))
+    marks = compute.if_else(content.is_valid(), mark, "")
+    return compute.binary_join_element_wise(marks, sizes.cast(pa.string()), "", ":").cast(pa.binary())
 
 
 def _content(column: pa.Array) -> tuple[str, pa.Array]:
@@ -218,6 +214,17 @@ def groups_of(codes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return groups
 
 
+def ranges_of(groups: Collection[int], start: int, stop: int) -> list[tuple[int, int]]:
+    """Return ranges of codes within `[start, stop)` that have all codes of some groups: one range where the groups are many.
+
+    >>> ranges_of([3, 1], 1 << 48, 5 << 47) == [(1 << 48, 2 << 48)], ranges_of(range(0, 200, 2), 0, 1 << 64) == [(0, 199 << 48)]
+    (True, True)
+    """
+    some = [(max(start, group << 48), min(stop, (group + 1) << 48)) for group in sorted(set(groups))]
+    ranges = [(first, last) for first, last in some if first < last]
+    return ranges if len(ranges) <= _MANY_GROUPS else [(ranges[0][0], ranges[-1][1])]
+
+
 @attrs.frozen(eq=False, slots=False)
 class KeyedRows:
     """Rows in the order of their codes, and of their keys where codes are the same.
@@ -262,13 +269,38 @@ class KeyedRows:
         asked = np.flatnonzero(at < len(own))
         asked = asked[own[at[asked]] == codes[asked]]
         while len(asked):
-            same = _same(self.batch.column(KEY), at[asked], keys, places[asked])
+            same = same_keys(self.batch.column(KEY), at[asked], keys, places[asked])
             found[asked[same]] = at[asked[same]]
             asked = asked[~same]  # another key with the same code: it may be the next one
             at[asked] += 1
             asked = asked[at[asked] < len(own)]
             asked = asked[own[at[asked]] == codes[asked]]
         return found
+
+    @cached_property
+    def weight(self) -> int:
+        """The bytes of the rows."""
+        return int(self.batch.nbytes)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The lowest and the highest code; the lowest is higher where there are no rows."""
+        return (int(self.codes[0]), int(self.codes[-1])) if len(self) else (END, 0)
+
+    def marks(self) -> Marks:
+        """Return the codes of some of the rows, and about the bytes of those from each to the next one."""
+        import numpy as np
+
+        codes = self.codes[:: max(1, len(self) >> 10)]
+        return codes, np.full(len(codes), self.weight / max(1, len(codes)))
+
+    def near(self, codes: np.ndarray[Any, Any]) -> KeyedRows:
+        """Return the rows that may have some of these codes: all of them, since they are in memory."""
+        return self
+
+    def chunks(self) -> Iterator[KeyedRows]:
+        """Yield the rows, some at a time: all of them."""
+        yield self
 
     def between(self, start: int, stop: int) -> KeyedRows:
         """Return the rows with codes in `[start, stop)`."""
@@ -289,7 +321,7 @@ class KeyedRows:
         return self.where(~self.removed)
 
 
-def _same(own: pa.Array, rows: np.ndarray[Any, Any], keys: pa.Array, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def same_keys(own: pa.Array, rows: np.ndarray[Any, Any], keys: pa.Array, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return whether keys are equal, pair by pair."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -339,6 +371,31 @@ def schema_of(key: pa.DataType, columns: Sequence[tuple[str, pa.DataType]]) -> p
     return pa.schema([(CODE, pa.uint64()), (KEY, key), *columns, (REMOVED, pa.bool_())])
 
 
+def cut(rows: KeyedRows, size: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield blocks of about so many bytes, with their first codes. Rows with the same code stay together."""
+    batch, codes, at = rows.batch, rows.codes, 0
+    step = max(1, size * len(rows) // max(1, batch.nbytes))
+    while at < len(rows):
+        stop = min(len(rows), at + step)
+        while stop < len(rows) and codes[stop] == codes[stop - 1]:
+            stop += 1
+        yield int(codes[at]), batch.slice(at, stop - at)
+        at = stop
+
+
+def edges(parts: Sequence[Marks], size: int) -> list[int]:
+    """Return the edges of ranges of codes, from 0 to `END`, which have about so many bytes each."""
+    import numpy as np
+
+    codes = np.concatenate([np.zeros(0, np.uint64), *(codes for codes, _ in parts)])
+    weights = np.concatenate([np.zeros(0), *(weights for _, weights in parts)])
+    order = np.argsort(codes, kind="stable")
+    ends = np.cumsum(weights[order])
+    count = 1 + int(ends[-1] // size) if len(ends) else 1
+    inner = codes[order][np.searchsorted(ends, size * np.arange(1, count))]
+    return sorted({0, *map(int, inner), END})
+
+
 def together(rows: Sequence[KeyedRows]) -> KeyedRows:
     """Return rows one after the other, where each has higher codes than those before it."""
     return rows[0] if len(rows) == 1 else KeyedRows(_one([each.batch for each in rows]))
@@ -376,13 +433,13 @@ def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 def _sorted(batch: pa.RecordBatch, codes: np.ndarray[Any, Any]) -> KeyedRows:
     import numpy as np
 
-    from dagflow.arrow_types.buffers import of_numbers
+    from dagflow.arrow_types.buffers import of_numbers, order_of
 
-    order = np.argsort(codes, kind="stable")
+    order = order_of(codes)
     codes = codes[order]
     same = np.flatnonzero(codes[1:] == codes[:-1])
     if len(same):
-        equal = _same(batch.column(KEY), order[same], batch.column(KEY), order[same + 1])
+        equal = same_keys(batch.column(KEY), order[same], batch.column(KEY), order[same + 1])
         keep = np.ones(len(order), dtype=bool)
         keep[same[equal]] = False  # an older row of the same key
         if not equal.all():

@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import datetime
 import decimal
+import functools
 import inspect
 import struct
 import uuid
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, get_origin
 from zlib import crc32
 
@@ -60,6 +61,8 @@ class Key:
 
         >>> Key(columns=("position",)).of_record(ReaderRecord)(ReaderRecord(1, 20, "x"))
         20
+        >>> Key(columns=("town", "year")).of_record(Any)({"year": 2026, "town": "Lund", "people": 1})
+        ('Lund', 2026)
         """
         if self.function is not None:
             return self.function
@@ -67,7 +70,7 @@ class Key:
             return _itself
         if self.columns == (WHOLE,):
             return _values
-        return attrgetter(*self.columns)
+        return attrgetter(*self.columns) if columns_of(tp) is not None else _Fields(self.columns)
 
     def within(self, tp: Any) -> Key:
         """Return the key of records of type `tp`, with the names of all columns where these are known and are the key."""
@@ -79,6 +82,16 @@ class Key:
         if self.function is None:
             return [column_type(tp, name) for name in self.columns if name != WHOLE]
         return [self.function if inspect.isclass(self.function) else annotations_of(self.function).get("return", Any)]
+
+
+class _Fields:
+    """The function that gives the key of a record whose type is not known: a dict is a row."""
+
+    def __init__(self, columns: tuple[str, ...]) -> None:
+        self._of_object, self._of_row = attrgetter(*columns), itemgetter(*columns)
+
+    def __call__(self, record: Any) -> Any:
+        return self._of_row(record) if isinstance(record, dict) else self._of_object(record)
 
 
 def _itself(record: Any) -> Any:
@@ -353,6 +366,10 @@ class Router:
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
         kind = column.type
+        if column.null_count and resolve(tp) is Any and pa.types.is_primitive(kind):
+            hashes = np.full(len(column), key_hash(None), dtype=np.uint64)
+            hashes[column.is_valid().to_numpy(zero_copy_only=False)] = self._hashes(column.drop_null(), tp)
+            return hashes
         if not column.null_count:
             if pa.types.is_string(kind) or pa.types.is_large_string(kind):
                 column = column.cast(pa.large_binary() if pa.types.is_large_string(kind) else pa.binary())
@@ -362,6 +379,8 @@ class Router:
             if pa.types.is_integer(kind):
                 values = column.to_numpy(zero_copy_only=False)
                 return mixed_all(values.astype(np.int64 if pa.types.is_signed_integer(kind) else np.uint64).view(np.uint64))
+            if pa.types.is_floating(kind) and resolve(tp) in (Any, float):
+                return _of_floats(column.to_numpy().astype(np.float64))
         # where rows stand for objects of a class, its `==` counts; rows of no known class are compared as tuples
         # Rows of values that no Python object holds go where their text does; what makes records of them has bad records.
         column, hidden = without_hidden(column)
@@ -393,6 +412,42 @@ class Router:
 
     def _group(self, key: Any) -> int:
         return self._hash(key) & _GROUP
+
+
+def _of_floats(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return `key_hash` of all values."""
+    import numpy as np
+
+    values = np.where(np.isnan(values), np.nan, values)  # one NaN
+    is_whole = np.isfinite(values) & (np.trunc(values) == values)
+    is_large = is_whole & (np.abs(values) >= 1 << 63)
+    hashes = mixed_all(np.where(is_whole & ~is_large, values, 0).astype(np.int64).view(np.uint64))
+    hashes[is_large] = [_of_float(value) for value in values[is_large].tolist()]
+    others = np.flatnonzero(~is_whole)
+    hashes[others] = mixed_all(_crc32_all(values[others].astype("<f8").view(np.uint8).reshape(-1, 8)))
+    return hashes
+
+
+def _crc32_all(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return `crc32` of the bytes of each row."""
+    import numpy as np
+
+    sums = np.full(len(rows), 0xFFFFFFFF, dtype=np.uint32)
+    table = _crc32_table()
+    for column in rows.T:
+        sums = table[(sums & np.uint32(0xFF)) ^ column] ^ (sums >> np.uint32(8))
+    return (sums ^ np.uint32(0xFFFFFFFF)).astype(np.uint64)
+
+
+@functools.cache
+def _crc32_table() -> np.ndarray[Any, Any]:
+    """Return the step of `crc32` for each byte."""
+    import numpy as np
+
+    steps = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        steps = np.where(steps & np.uint32(1), np.uint32(0xEDB88320) ^ (steps >> np.uint32(1)), steps >> np.uint32(1))
+    return steps
 
 
 def _row(value: Any) -> Any:

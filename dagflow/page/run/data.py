@@ -423,7 +423,7 @@ def _ledger(dataset: str) -> dict[str, Any]:
     try:
         ledger = Ledger.open(dataset, durable=False)
         head = ledger.head()
-        rows = ledger.resume().next_offset - ledger.first_row()
+        rows = ledger.content_rows()
         result.update(id=ledger.seed().dataset_id, count=0 if head is None else head.seq + 1, rows=rows)
         for step in history(ledger):
             entry = step.entry

@@ -50,10 +50,10 @@ def _report(place: str) -> RunReport:
     data = reader.data(rows=False)
     run, windows = data["run"], data["windows"]
     names = [windows["launches"][number] for number in windows["launch"]]
-    launch = run["launch"] or max(names, default="")
+    launch = run["launch"] or (names[-1] if names else "")
     committed = {*names, *(each["launch"] for each in data["launches"] if each["windows"])}
     if launch not in committed and run["status"] == "done" and committed:
-        launch = max(committed)
+        launch = names[-1] if names else max(committed)
     log = WindowLog(open_store(where.run_folder, durable=False))
     names_of_operators = [node["name"] for node in data["graph"]["nodes"]] if data["graph"] is not None else data["operators"]
     operators = {name: OperatorFigures() for name in names_of_operators}

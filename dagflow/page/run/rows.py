@@ -71,8 +71,7 @@ def _choose(dataset: str, count: int) -> Iterator[tuple[int, DataFile]]:
     """Choose rows: of the newest files, the first one, the last one, and some between."""
     files: list[DataFile] = []
     for entry in Ledger.open(dataset, durable=False).content():
-        if entry.data is not None and entry.data.new_data is not None:
-            files += [file for file in entry.data.new_data.files if file.rows]
+        files += [file for _, file in entry.content if file.rows]
         if len(files) >= MAX_FILES:
             break
     each = max(2, count // max(1, len(files)))

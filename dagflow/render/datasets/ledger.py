@@ -10,7 +10,7 @@ import attrs
 
 from dagflow.errors.shown import visible
 from dagflow.ledger import AddData, DataEvent, ExecuteQuery, InputSlice, LedgerEntry, Seed, SetSchema, SetSource, SetTransform
-from dagflow.ledger.events import kind_of
+from dagflow.ledger.events import DataSlice, kind_of
 from dagflow.ledger.history import Step
 from dagflow.ledger.reader import LedgerReader
 from dagflow.render.style import Style, indented, narrower, table
@@ -42,7 +42,7 @@ class LogHead:
             dataset_id=seed.dataset_id,
             dataset_kind=seed.dataset_kind,
             entries=0 if newest is None else newest.seq + 1,
-            rows=state.next_offset - ledger.first_row(),
+            rows=ledger.content_rows(),
             watermark=state.watermark,
             applications=tuple(state.windows),
         )
@@ -177,7 +177,12 @@ def _moved(step: Step) -> str:
 
 
 def _replacing(data: DataEvent) -> list[str]:
-    return ["replaces all rows"] if data.new_data is not None and data.new_data.replaces else []
+    return [f"replaces {_what_is_replaced(data.new_data)}"] if data.new_data is not None and data.new_data.replaces else []
+
+
+def _what_is_replaced(data: DataSlice) -> str:
+    kept = len(data.kept_files)
+    return f"rows, and keeps {counted(kept, 'file')}" if kept else "all rows"
 
 
 _COLUMNS: tuple[tuple[str, str, Callable[[Step], str]], ...] = (
@@ -222,7 +227,9 @@ def _data(event: DataEvent, step: Step) -> list[list[str]]:
         rows.append(["rows", f"none; the newest is {'none' if event.prev_offset is None else event.prev_offset}"])
     else:
         interval = event.new_data.interval
-        place = ", in the place of all earlier rows" if event.new_data.replaces else ""
+        kept = event.new_data.kept_files
+        stays = f" but those of {counted(len(kept), 'file')}" if kept else ""
+        place = f", in the place of all earlier rows{stays}" if event.new_data.replaces else ""
         text = f"[{interval.start}, {interval.end}]: {counted(interval.rows, 'row')}, {size(event.new_data.size)}{place}"
         rows.append(["rows", text])
     if event.new_watermark is not None:

@@ -167,8 +167,10 @@ class Sender:
             return
         import numpy as np
 
+        from dagflow.arrow_types.buffers import order_of
+
         places = self._places(batch, records)
-        order = np.argsort(places, kind="stable")
+        order = order_of(places)
         bounds = np.searchsorted(places[order], np.arange(self._partitions + 1))
         sorted_batch = batch.take(order)
         for partition in range(self._partitions):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
-from dagflow.ledger.snapshots import snapshot_of
+from dagflow.ledger.snapshots import PARTITIONS, snapshot_of
 from dagflow.runtime.run_folder.layout import STAGING
 from dagflow.runtime.run_folder.reports import StagedFile, TaskReport
 from dagflow.storage import (
@@ -64,10 +65,18 @@ def difference(file: StagedFile, path: str) -> str | None:
     return None
 
 
-def named(window: int, reports: list[TaskReport], replacing: Mapping[str, bool] | None = None) -> list[StagedFile]:
+class Replaces(enum.Enum):
+    """The files of earlier windows that those of a window replace."""
+
+    ROWS = "all, if the window has rows"
+    RESULT = "all"
+    PARTITIONS = "those of the partitions in which they are"
+
+
+def named(window: int, reports: list[TaskReport], replacing: Mapping[str, Replaces] | None = None) -> list[StagedFile]:
     """Final names: the name that a sink asked for; what is taken in it gets window and number behind it. Raises PathOutside.
 
-    `replacing`: the operators whose files become a snapshot, in a folder of its own, and whether files without rows do, too.
+    `replacing`: the operators whose files replace others. Those that replace all become a snapshot, in a folder of its own.
     """
     replacing = replacing or {}
     wanted: list[tuple[StagedFile, str, str]] = []
@@ -76,7 +85,9 @@ def named(window: int, reports: list[TaskReport], replacing: Mapping[str, bool] 
         for file in report.files:
             folder = absolute(file.folder)  # one folder may be spelled in several ways
             inside(folder, file.name)
-            name = f"{snapshot_of(window)}/{file.name}" if file.operator in replacing else file.name
+            replaces = replacing.get(file.operator)
+            above = PARTITIONS if replaces is Replaces.PARTITIONS else snapshot_of(window)
+            name = file.name if replaces is None else f"{above}/{file.name}"
             wanted.append((file, folder, name))
             by_folder.setdefault(folder, []).append(name)
     names = {folder: _Names(folder, window, mine) for folder, mine in by_folder.items()}
@@ -84,8 +95,9 @@ def named(window: int, reports: list[TaskReport], replacing: Mapping[str, bool] 
         attrs.evolve(
             file,
             name=names[folder].give(name),
-            is_snapshot=file.operator in replacing,
-            is_whole=replacing.get(file.operator, False),
+            is_snapshot=replacing.get(file.operator) in (Replaces.ROWS, Replaces.RESULT),
+            is_whole=replacing.get(file.operator) is Replaces.RESULT,
+            is_partition=replacing.get(file.operator) is Replaces.PARTITIONS,
         )
         for file, folder, name in wanted
     ]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import attrs
 
 from dagflow.ledger import erase, named_files
-from dagflow.ledger.snapshots import remove_current, remove_empty_snapshots
+from dagflow.ledger.snapshots import remove_current, remove_empty_snapshots, remove_links
 from dagflow.model.operator.base import Operator
 from dagflow.model.operator.sink import Sink
 from dagflow.planning.plan import Plan
@@ -227,10 +227,12 @@ class Folders:
             for file in decision.files if decision is not None else ():
                 check()
                 if absolute(file.folder) in self.outputs:
+                    remove_links(file.folder, [file.name] if file.is_partition else ())
                     unreadable += _remove_committed(file.folder, file.name, touched)
         for folder in self.outputs:
             names, lost = named_files(folder)
             unreadable += [f"{lost} entries of {folder}"] if lost else []
+            remove_links(folder, set(names))
             for name in names:
                 check()
                 unreadable += _remove_committed(folder, name, touched)

@@ -48,7 +48,7 @@ _FIELDS = {
     "hash": r"[0-9a-f]+",
     "number": r"\d+",
     "partition": r"\d{4,}",
-    "launch": r"\d{8}T\d{6}-[0-9a-f]{6}",
+    "launch": r"\d{8}T\d{6}-[0-9a-f]{11}",
 }
 
 

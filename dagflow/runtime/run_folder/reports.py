@@ -60,7 +60,8 @@ class StagedFile:
 
     `records`: as many as its writer told; a file whose writer never tells is one record. `hash`: of its bytes. `is_snapshot`: it
     takes the place of all files of earlier windows in its folder, together with the others of its window. `is_whole`: also where
-    it has no rows, since the result has none.
+    it has no rows, since the result has none. `is_partition`: it takes the place of the files of earlier windows in the folder of
+    its partition.
     """
 
     operator: str
@@ -72,11 +73,17 @@ class StagedFile:
     hash: str = ""
     is_snapshot: bool = attrs.field(default=False, metadata={ADDED: True})
     is_whole: bool = attrs.field(default=False, metadata={ADDED: True})
+    is_partition: bool = attrs.field(default=False, metadata={ADDED: True})
 
     @property
     def replaces(self) -> bool:
         """True if its rows take the place of others. A window without rows changes nothing, unless the result has none."""
         return self.is_snapshot and (self.records > 0 or self.is_whole)
+
+    @property
+    def is_marker(self) -> bool:
+        """True if it only says that its partition has no rows any more: it is not published."""
+        return self.is_partition and not self.records
 
 
 @attrs.define
@@ -126,7 +133,7 @@ class TaskReport:
 
     `parts`: which parts of which items (their numbers in the stage's plan) it has read, in order, where work can be stolen.
     `exchanges`: what it has sent, by the port that it leads to. `event_times`: the latest time of a record, by operator.
-    `staged`: what `Sink.stage` has returned, by operator.
+    `staged`: what `Sink.stage` has returned, by operator. `held`: how many changes more wait for the next emission point.
     """
 
     task: str
@@ -139,6 +146,7 @@ class TaskReport:
     exchanges: dict[str, ExchangeFigures] = attrs.field(factory=dict)
     event_times: dict[str, int] = attrs.field(factory=dict)
     staged: dict[str, Any] = attrs.field(factory=dict)
+    held: dict[str, int] = attrs.field(factory=dict, metadata={ADDED: True})
 
 
 def summed_exchanges(reports: Iterable[Mapping[str, ExchangeFigures]]) -> dict[str, ExchangeFigures]:

@@ -58,7 +58,7 @@ class WindowPlan:
     """The plan of a window, durable before its first task.
 
     Attributes:
-        items: the work items by the operator that gets them: `(port, encoded item)`.
+        items: the work items by the operator that gets them: `(port, encoded item)`; `-port` for one that is taken back.
         partitions, places: the number of partitions by that operator (of higher levels too), and for each item its partition.
         levels: of each stage.
         weights: the weight of each partition's items (bytes, where they are known), by that operator.
@@ -73,6 +73,8 @@ class WindowPlan:
         watermarks: of the input operators that know one, after the window; microseconds since the epoch.
         inputs: what the window takes of datasets, by input operator: encoded `InputSlice`s.
         is_end: whether it is the one behind the last window of a bounded run, which has no input.
+        emits: whether it is an emission point: changing streams reach sinks.
+        emitted_at: when the newest emission point up to this window was planned; seconds since the epoch.
         outputs: the output folders of the run, as they were called then.
     """
 
@@ -95,6 +97,8 @@ class WindowPlan:
     properties: dict[str, str] = attrs.field(factory=dict)
     planned_at: float = 0.0
     is_end: bool = False
+    emits: bool = attrs.field(default=True, metadata={ADDED: True})
+    emitted_at: float = attrs.field(default=0.0, metadata={ADDED: True})
 
 
 @attrs.frozen(kw_only=True)
@@ -107,6 +111,7 @@ class Decision:
     `event_times`: the latest time of a record that has come so far, by operator that follows event time.
     `staged`: what `Sink.stage` has returned in the tasks, by operator. `expectations`: the verdicts on rejected records.
     `last_staged`: the newest window, up to this one, in which tasks have staged something for a sink, by operator.
+    `held`: the number of changes that wait for the next emission point, by the operator that keeps them.
     """
 
     window: int
@@ -129,6 +134,7 @@ class Decision:
     staged: dict[str, list[Any]] = attrs.field(factory=dict)
     expectations: list[ExpectationResult] = attrs.field(factory=list, metadata={ADDED: True})
     last_staged: dict[str, int] = attrs.field(factory=dict, metadata={ADDED: True})
+    held: dict[str, int] = attrs.field(factory=dict, metadata={ADDED: True})
 
 
 @attrs.frozen(kw_only=True)

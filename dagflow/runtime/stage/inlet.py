@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from dagflow.model.operator.context import RecordOrigin
 from dagflow.model.operator.ports import BATCH, STREAM
-from dagflow.model.types.forms import schema_of, to_batch
+from dagflow.model.types.forms import open_fields, schema_of, to_batch
 from dagflow.model.types.records import ReaderRecord, excerpt
 from dagflow.runtime.stage.blame import (
     emit_method,
@@ -115,7 +115,7 @@ class Inlet:
             doing = f"the conversion to batches before {self.port!r}"
             if len(chunk) == 1:
                 self._refuse_mistyped(chunk[0])
-                has_columns = schema_of(tp) is not None
+                has_columns = schema_of(tp) is not None or open_fields(tp) is not None
                 problem = error if has_columns else no_arrow_form(chunk[0], self.node, self.port, self.source, self.emitter)
                 self.node.bad_record(doing, problem, chunk[0])
                 return None

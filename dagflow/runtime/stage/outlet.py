@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
@@ -9,8 +10,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from dagflow.model.errors.dag import PortUnbound
 from dagflow.model.errors.running import RetractionUndeclared, WrongRecordType
 from dagflow.model.operator.context import OperatorContext
+from dagflow.model.operator.ports import OutputPort
 from dagflow.model.types.forms import to_records
+from dagflow.model.types.records import excerpt
+from dagflow.model.types.snapshots import SAMPLES, ValueSample
 from dagflow.runtime.stage.conversion import runs_of_records
+from dagflow.runtime.stage.errors import RecordChanged
 from dagflow.runtime.stage.failure import Abort, emitting_frames
 from dagflow.runtime.stage.task_time import TaskTime
 from dagflow.runtime.stage.unchanged import Unchanged
@@ -19,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CHUNK = 8192  # records that an outlet holds at the most, and rows of a batch that become Python objects at once
+SAMPLED_EVERY = 1 << 17  # records, from one series of samples to the next
 MAX_NESTED = 32
 """Handlers that may be in the midst of emitting, one behind the other: each takes some of Python's 1,000 stack frames."""
 
@@ -117,7 +123,32 @@ class Outlet:
         self.takes_mixed_batches = False
         self.is_changing = False
         self.empty_batches = False
+        self._port: OutputPort[Any] | None = None
+        self._samples: list[ValueSample] = []
+        self._left_to_sample = 0
+        self._samples_again_at = sys.maxsize  # at this count
         self.emit = self._make_emit() if check is None and self._unchanged is None else self._checked_emit
+
+    def bind(self, port: OutputPort[Any]) -> None:
+        """Make the port of an operator emit here."""
+        self._port = port
+        port.emit, port.emit_all, port.emit_batch = self.emit, self.emit_all, self.emit_batch
+        port.retract, port.retract_batch = self.retract, self.retract_batch
+
+    def begin_samples(self) -> None:
+        """Look after the next few records: they must not change between `emit` and the moment when they are handed on."""
+        if self._port is not None and self._unchanged is None:
+            self._left_to_sample = SAMPLES
+            self._samples_again_at = self.count + SAMPLED_EVERY
+            self._port.emit = self._sampled_emit
+
+    def _sampled_emit(self, record: Any) -> None:
+        if self._left_to_sample:
+            self._left_to_sample -= 1
+            self._samples += ValueSample.of(record)
+            if not self._left_to_sample and self._port is not None:
+                self._port.emit = self.emit
+        self.emit(record)
 
     def _make_emit(self) -> Callable[[Any], None]:
         buffer, append, flush = self.buffer, self.buffer.append, self.flush
@@ -145,11 +176,13 @@ class Outlet:
         """Emit all records of an iterable, in bounded chunks."""
         if self._check is not None or self._unchanged is not None:
             for record in records:
-                self._checked_emit(record)
+                self._sampled_emit(record)
             return
         iterator = iter(records)
         buffer = self.buffer
         while True:
+            for record in islice(iterator, self._left_to_sample):
+                self._sampled_emit(record)
             # what was appended before an exception stays in the buffer: a resumed handler goes on behind the bad record
             buffer.extend(islice(iterator, CHUNK - len(buffer)))
             if len(buffer) < CHUNK:
@@ -210,11 +243,23 @@ class Outlet:
     def collect(self) -> None:
         """Put what has been collected behind what the operator is to hand on next."""
         sign = self.node.context.retracts
+        if self._samples:
+            self._refuse_changed()
         for buffer, retracts in ((self.retracted, not sign), (self.buffer, sign)):
             if buffer:
                 chunk = buffer[:]
                 buffer.clear()
                 self._pass(len(chunk), chunk, retracts)
+
+    def _refuse_changed(self) -> None:
+        """End the task if a sampled record has changed: since it was emitted, no other operator has had it."""
+        samples, self._samples = self._samples, []
+        for sample in samples:
+            if sample.has_changed():
+                texts = {"before": excerpt(sample.before), "after": excerpt(sample.value)}
+                raise Abort(
+                    RecordChanged(self.node.name, self.port, "emitted", "more was emitted", **texts, window=self.node.window)
+                )
 
     def _pass(self, count: int, records: list[Any] | pa.RecordBatch, retracts: bool) -> None:
         if not self.node.is_open:
@@ -223,6 +268,8 @@ class Outlet:
             self._held.append((count, records, retracts))
             return
         self.count += count
+        if self.count >= self._samples_again_at:
+            self.begin_samples()
         if retracts:
             self.node.context.count("retracted", count)
         self.node.waiting.append((self, records, retracts))
@@ -257,6 +304,7 @@ class Outlet:
         """Forget what has been collected."""
         self.buffer.clear()
         self.retracted.clear()
+        self._samples.clear()
 
 
 class Unconnected:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 TRANSFORMED = 1 << 24
 """The source of rows that a DataFrame transform has made: this plus the number of Spark's partition."""
 
+TAKEN_BACK = "-"
+"""Stands before the port of a work item that is taken back."""
+
 
 @attrs.frozen
 class SourcePlan:
@@ -208,7 +211,7 @@ class Work:
     """The work items of a task, and the form of rebalancing that may move parts of them.
 
     Attributes:
-        items: `(operator, port, encoded item)` of each.
+        items: `(operator, port, encoded item)` of each; `-port` for one that is taken back.
         numbers: the number of each among those of the stage in the window's plan.
         parts: which part of each it is; empty: all are whole.
         sizes: the weight of each part, if a job before has left it.
@@ -264,11 +267,13 @@ class WindowFacts:
         agreed: the result of `agree` for the window, by operator.
         columns: of the records that arrive, by operator and port, where types do not declare them.
         event_times: by operator that follows event time.
+        withheld: the operators that emit nothing, since they wait for an emission point.
     """
 
     agreed: dict[str, Any] = attrs.field(factory=dict)
     columns: dict[str, dict[str, list[tuple[str, str]]]] = attrs.field(factory=dict)
     event_times: dict[str, EventTime] = attrs.field(factory=dict)
+    withheld: tuple[str, ...] = ()
 
 
 @attrs.frozen(kw_only=True)

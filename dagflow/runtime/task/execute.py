@@ -156,6 +156,7 @@ def _report(flow: Flow, spec: TaskSpec, files: AttemptFiles, **more: Any) -> Tas
         notes=notes,
         exchanges=flow.exchanges(),
         event_times=flow.event_times(),
+        held=flow.held(),
         staged=flow.staged,
         **more,
     )

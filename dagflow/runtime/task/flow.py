@@ -39,7 +39,7 @@ from dagflow.runtime.stage.inlet import Inlet
 from dagflow.runtime.stage.node import Node
 from dagflow.runtime.stage.outlet import Outlet, Steps, StreamEnd, Tap, Unconnected
 from dagflow.runtime.stage.parts import Part, narrowed
-from dagflow.runtime.stage.program import OutputPlan, Program, ProgramOperator, SendPlan, TaskSpec
+from dagflow.runtime.stage.program import TAKEN_BACK, OutputPlan, Program, ProgramOperator, SendPlan, TaskSpec
 from dagflow.runtime.stage.task_time import TaskTime
 from dagflow.runtime.stage.unchanged import Unchanged
 from dagflow.runtime.task.crash_marker import CrashMarker
@@ -81,6 +81,7 @@ class Flow:
                 clock=clock or SystemClock(),
                 agreed=spec.facts.agreed.get(plan.name),
                 event_time=spec.facts.event_times.get(plan.name, EventTime()),
+                emits=plan.name not in spec.facts.withheld,
                 services=OperatorServices(files=files, cursor=self.cursor, stealable=None if work is None else work.stealable),
             )
             node = self.nodes[plan.name] = Node(plan, context, spec.window, steps)
@@ -118,8 +119,7 @@ class Flow:
             check = type_check(f"{plan.name}.{port}", out.type) if out is not None and self.spec.options.checked else None
             if out is not None:
                 outlet = node.outlets[port] = Outlet(node, port, out.type, sinks, check)
-                bound.emit, bound.emit_all, bound.emit_batch = outlet.emit, outlet.emit_all, outlet.emit_batch
-                bound.retract, bound.retract_batch = outlet.retract, outlet.retract_batch
+                outlet.bind(bound)
                 outlet.is_changing, outlet.empty_batches = out.is_changing, bound.empty_batches
                 bound.wants_batches = out.wants_batches
                 outlet.takes_mixed_batches = bound.takes_mixed_batches = not senders and self._takes_mixed_batches(out)
@@ -186,6 +186,8 @@ class Flow:
             node.is_open = True
             if node.unchanged is not None:
                 node.unchanged.begin(window)
+            for outlet in node.outlets.values():
+                outlet.begin_samples()
         for node in reversed(self.nodes.values()):
             node.call("begin_window", window)
             node.flush()
@@ -198,13 +200,13 @@ class Flow:
             self.nodes[failed.operator].fail(f"merge of State {failed.state!r}", failed.error, None)
 
     def deliver(self, operator: str, port: str, records: list[Any]) -> None:
-        """Hand records to an input port and let them flow to the end."""
-        self.nodes[operator].inlets[port].take(records)
+        """Hand records to an input port and let them flow to the end. `-port`: they are taken back."""
+        self.nodes[operator].inlets[port.removeprefix(TAKEN_BACK)].take(records, port.startswith(TAKEN_BACK))
 
     def decoded(self, item: tuple[str, str, Any]) -> Any:
         """Return a work item `(operator, port, encoded item)` as its operator gets it."""
         operator, port, encoded = item
-        return decode(encoded, self._types[operator, port])
+        return decode(encoded, self._types[operator, port.removeprefix(TAKEN_BACK)])
 
     def deliver_item(self, item: tuple[str, str, Any], value: Any, part: Part | None = None) -> None:
         """Hand over a work item, or a part of one. `value`: the item as its operator gets it."""
@@ -212,7 +214,7 @@ class Flow:
             self.cursor.part = ItemPart(value, part.start, part.stop, part.completes)
             value = narrowed(value, part)
             if part.start is not None:
-                self.nodes[item[0]].inlets[item[1]].count -= 1  # it counts where its start is read
+                self.nodes[item[0]].inlets[item[1].removeprefix(TAKEN_BACK)].count -= 1  # it counts where its start is read
         self.deliver(item[0], item[1], [value])
         self.cursor.part = None
 
@@ -283,6 +285,10 @@ class Flow:
         """Return the latest event times that operators have reported."""
         latest = {name: node.context.signals.latest_event_time for name, node in self.nodes.items()}
         return {name: time for name, time in latest.items() if time is not None}
+
+    def held(self) -> dict[str, int]:
+        """Return how many changes more, or fewer, operators keep back for the next emission point."""
+        return {name: held for name, node in self.nodes.items() if (held := node.context.signals.held)}
 
     def notes(self) -> dict[str, list[str]]:
         """Return the notes of operators for the driver."""

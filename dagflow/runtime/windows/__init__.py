@@ -5,7 +5,7 @@ Read in this order:
 1. `loop`: the loop over the windows of a launch. It calls all other modules, directly or through `jobs`.
 2. `plan_window`: the plan of a window. The driver's operators emit its work items.
 3. `readers`: the number of readers of each stage, and the assignment of work items to them.
-4. `event_time`: the event time that operators in tasks are given.
+4. `event_time`: the event time that operators in tasks are given; `emission`: which of them emit what they keep.
 5. `jobs`: the tasks of a window as one job, and its events.
 6. `retry`: the retry policy for transient errors of the driver's steps.
 7. `commit`: from the reports of tasks to a decision, and everything that follows from it.

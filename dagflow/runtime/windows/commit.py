@@ -21,7 +21,7 @@ from dagflow.runtime.events import Event, Warned
 from dagflow.runtime.garbage import few_collections
 from dagflow.runtime.rebalancing.forms import collect
 from dagflow.runtime.run_folder.errors import ExpectationResult
-from dagflow.runtime.run_folder.files import named
+from dagflow.runtime.run_folder.files import Replaces, named
 from dagflow.runtime.run_folder.layout import swept_after
 from dagflow.runtime.run_folder.reports import (
     SAMPLES,
@@ -40,6 +40,7 @@ from dagflow.runtime.stage.parts import uncovered
 from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.windows.datasets import Datasets
 from dagflow.runtime.windows.directories import Directories, sweep_staging, sweep_uploads
+from dagflow.runtime.windows.emission import held_after
 from dagflow.runtime.windows.errors import ExpectationFailed, WindowIncomplete
 from dagflow.runtime.windows.event_time import latest
 from dagflow.runtime.windows.rejection import rejection_of, remedy
@@ -60,15 +61,15 @@ def decide(
     before: PartitionStates | None = None,
     last: Decision | None = None,
     limits: Mapping[str, Sequence[RejectLimit]] | None = None,
-    replacing: Mapping[str, bool] | None = None,
+    replacing: Mapping[str, Replaces] | None = None,
     operators: Mapping[str, Operator] | None = None,
     application: str = "",
 ) -> Decision:
     """Check that the reports cover the plan exactly, and publish the decision: the commit.
 
     `before`: the states of partitions after the last decision, which is `last`; `limits`: of rejected records, by operator;
-    `replacing`: the operators whose files replace those of earlier windows, and whether files without rows do; `operators`: the
-    driver's half of each, whose sinks may refuse the window (`Sink.check_window`).
+    `replacing`: the operators whose files replace those of earlier windows; `operators`: the driver's half of each, whose sinks
+    may refuse the window (`Sink.check_window`).
 
     Raises WindowIncomplete, and ExpectationFailed if more records were rejected than a limit allows.
     """
@@ -114,6 +115,7 @@ def decide(
             exchanges=exchanges,
             staged=staged,
             expectations=expectations,
+            held=held_after(last, tasks[0].facts.withheld if tasks else (), done),
             last_staged={**({} if last is None else last.last_staged), **dict.fromkeys(staged, plan.window)},
         )
     )

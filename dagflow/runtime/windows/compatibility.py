@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import attrs
@@ -116,14 +116,18 @@ def _changes(was: WindowPlan, plan: Plan) -> dict[str, str]:
     return {name: f"{name} = {then} → {values.get(name, 'another value')}" for name, then in changed.items()}
 
 
-def _fixed(dag: CheckedDag, node: OperatorNode) -> tuple[str, ...]:
+def _fixed(dag: CheckedDag, node: OperatorNode, has_rows: Collection[str]) -> tuple[str, ...]:
     """Return the properties of an operator that give what it has kept its meaning."""
     follows = any(source in dag.changing for source, _ in dag.upstream(node.name))
-    return node.operator.state_properties() + (node.operator.content_properties() if follows else ())
+    of_content = node.operator.content_properties() if follows else ()
+    keys = ("keys",) if follows and node.name in has_rows and node.operator.row_keys() else ()
+    return (*node.operator.state_properties(), *of_content, *keys)
 
 
-def changed_properties(plan: Plan, last: WindowPlan, run_folder: str) -> list[str]:
+def changed_properties(plan: Plan, last: WindowPlan, run_folder: str, has_rows: Collection[str] = ()) -> list[str]:
     """Return the properties that have changed since a window was planned. Earlier windows had the old values.
+
+    `has_rows`: the sinks that have rows. Before that, other keys are what a launch needs that was refused for those it had.
 
     Raises PlanMismatch when this is another application, or when it cannot resume from the states that are kept.
     """
@@ -132,7 +136,7 @@ def changed_properties(plan: Plan, last: WindowPlan, run_folder: str) -> list[st
         text = "it belongs to another application, or to this one as it was:"
         raise PlanMismatch(run_folder, "\n    ".join([text, *others]))
     changed = _changes(last, plan)
-    fixed = (f"{name}.{each}" for name, node in plan.written.nodes.items() for each in _fixed(plan.written, node))
+    fixed = (f"{name}.{each}" for name, node in plan.written.nodes.items() for each in _fixed(plan.written, node, has_rows))
     stale = [changed[name] for name in fixed if name in changed]
     if stale:
         text = "what these operators have kept of earlier windows belongs to the properties that they had:"

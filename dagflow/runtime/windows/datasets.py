@@ -14,8 +14,10 @@ from dagflow.ledger import (
     ROOT,
     AddData,
     Checkpoint,
+    DataFile,
     ExecuteQuery,
     InputSlice,
+    KeptFiles,
     Ledger,
     LedgerEntry,
     ResumeState,
@@ -31,15 +33,18 @@ from dagflow.ledger import (
 from dagflow.ledger.codec import canonical
 from dagflow.ledger.columns import is_widened
 from dagflow.ledger.errors import HeadMoved, LedgerCut, LedgerDamaged, WindowPassed
-from dagflow.ledger.snapshots import sweep_snapshots
+from dagflow.ledger.snapshots import PARTITIONS, sweep_snapshots
 from dagflow.model.operator.base import Operator
 from dagflow.model.operator.protocols import EmitsItems, NamesPosition
 from dagflow.model.operator.sink import WindowMark
 from dagflow.model.types.forms import schema_of
 from dagflow.model.types.plain_data import decode
+from dagflow.planning.emission import writes_whole
 from dagflow.planning.late_columns import late_columns
 from dagflow.planning.plan import Plan
+from dagflow.runtime.run_folder.files import Replaces
 from dagflow.runtime.run_folder.progress import RunProgress, progress_of
+from dagflow.runtime.run_folder.reports import StagedFile
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog
 from dagflow.runtime.windows.compatibility import shape
 from dagflow.runtime.windows.errors import DatasetTwice, ModesDiffer, SchemasDiffer
@@ -96,6 +101,7 @@ class OutputDataset:
 def datasets_of(plan: Plan) -> Iterator[OutputDataset]:
     """Return the datasets that an application writes. Raises SchemasDiffer, ModesDiffer if sinks of one folder do not agree."""
     sinks: dict[str, list[str]] = {}
+    replacing = replacing_sinks(plan)
     for name, node in plan.dag.nodes.items():
         for folder in node.operator.output_folders():
             sinks.setdefault(absolute(folder), []).append(name)
@@ -107,7 +113,7 @@ def datasets_of(plan: Plan) -> Iterator[OutputDataset]:
                 raise SchemasDiffer(folder=folder, first=names[0], second=name, one=_told(first), other=_told(schema))
         kept = {name: plan.dag.nodes[name].operator.kept_snapshots() for name in names}
         for name in names:
-            if kept[name] != kept[names[0]]:
+            if (kept[name], replacing.get(name)) != (kept[names[0]], replacing.get(names[0])):
                 raise ModesDiffer(folder=folder, first=names[0], second=name)
         above = set(names)
         for name in reversed(list(plan.dag.nodes)):  # downstream first
@@ -119,6 +125,36 @@ def datasets_of(plan: Plan) -> Iterator[OutputDataset]:
         _refuse_twice(folder, ids)
         late = names[0] if not first.schema and plan.dag.nodes[names[0]].operator.written_schema() is None else None
         yield OutputDataset(folder=folder, schema=first, inputs=inputs, datasets=ids, late=late, kept_snapshots=kept[names[0]])
+
+
+@attrs.frozen
+class ContentChange:
+    """The change of a dataset's content by a window.
+
+    Attributes:
+        added: the files that are published. Where a result has become empty, one without rows says so.
+        replaces: whether they take the place of earlier files.
+        kept: the earlier files that stay then.
+        before: the entry after which the window comes; None: the newest.
+    """
+
+    added: list[StagedFile]
+    replaces: bool = attrs.field(kw_only=True)
+    kept: tuple[KeptFiles, ...] = ()
+    before: int | None = None
+
+
+def replacing_sinks(plan: Plan) -> dict[str, Replaces]:
+    """Return the sinks whose files replace those of earlier windows."""
+    nodes = plan.dag.nodes
+    sinks = {name: node.operator for name, node in nodes.items() if node.operator.kept_snapshots() is not None}
+    return {name: _replaces(sink, is_result=writes_whole(plan.written, plan.written.nodes[name])) for name, sink in sinks.items()}
+
+
+def _replaces(sink: Operator, *, is_result: bool) -> Replaces:
+    if not is_result:
+        return Replaces.ROWS
+    return Replaces.PARTITIONS if sink.replaces_partitions() else Replaces.RESULT
 
 
 def _refuse_twice(folder: str, ids: Mapping[str, str | None]) -> None:
@@ -230,6 +266,39 @@ class Datasets:
         ledger = known[1] if known is not None else Ledger.open(folder, durable=False)
         return ledger.resume().windows.get(self._app_id, -1) >= window
 
+    def change(self, folder: str, window: int, files: Sequence[StagedFile]) -> ContentChange:
+        """Return the change of a folder's content by the files that a window has staged for it."""
+        known = self._ledgers.get(absolute(folder))
+        return self._change(known[1] if known is not None else Ledger.open(folder, durable=False), window, files)
+
+    def names_after(self, folder: str, change: ContentChange) -> list[str]:
+        """Return the names of all files of a folder's content after a change."""
+        if change.replaces:
+            stay = [file.path for each in change.kept for file in each.files]
+        else:
+            known = self._ledgers.get(absolute(folder))
+            ledger = known[1] if known is not None else Ledger.open(folder, durable=False)
+            stay = [file.path for _, _, file in ledger.content_files(change.before)]
+        return [*stay, *(file.name for file in change.added)]
+
+    def _change(self, ledger: Ledger, window: int, files: Sequence[StagedFile]) -> ContentChange:
+        touched = {file.name.rpartition("/")[0] for file in files if file.is_partition}
+        if not touched:
+            return ContentChange(list(files), replaces=any(file.replaces for file in files))
+
+        def is_replaced(file: DataFile) -> bool:
+            folder = file.path.rpartition("/")[0]
+            return folder in touched or not folder.startswith(f"{PARTITIONS}/")
+
+        is_there = ledger.resume().windows.get(self._app_id, -1) >= window
+        entry = ledger.find_window(self._app_id, window) if is_there else None
+        before = None if entry is None else entry.seq - 1  # the content that the window has found
+        kept = ledger.files_kept(is_replaced, before)
+        added = [file for file in files if not file.is_marker]
+        if not added and kept == ():
+            added = list(files[:1])
+        return ContentChange(added, replaces=kept is not None, kept=kept or (), before=before)
+
     def is_replaced(self, folder: str) -> bool:
         """Return whether windows have replaced the rows of a folder: its newest snapshot has a name."""
         if absolute(folder) not in self._ledgers:
@@ -287,29 +356,36 @@ class Datasets:
     def _late(self, fed: OutputDataset, ledger: Ledger, decision: Decision) -> OutputDataset:
         """Return a dataset with the columns that its readers agree on now. New columns are set before the window's rows.
 
-        Columns in the ledger stay, since rows rely on them; types may become wider.
+        Columns in the ledger stay, since rows rely on them; types may become wider, or any where the window replaces all rows.
         """
+        is_new = any(file.replaces for file in decision.files if absolute(file.folder) == fed.folder)
         by_name = dict((None if fed.late is None else late_columns(self._plan, decision.agreed, fed.late)) or ())
         names = {field.name for field in fed.schema.schema}
         columns = [
             attrs.evolve(field, type=by_name[field.name])
-            if is_widened(field.type, by_name.get(field.name, field.type))
+            if field.name in by_name and (is_new or is_widened(field.type, by_name[field.name]))
             else field
             for field in fed.schema.schema
         ]
         columns += [SchemaField(name=name, type=kind, optional=True) for name, kind in by_name.items() if name not in names]
         if tuple(columns) != fed.schema.schema:
-            fed = attrs.evolve(fed, schema=attrs.evolve(fed.schema, schema=tuple(columns)))
+            is_other = any(
+                new.type != old.type and not is_widened(old.type, new.type)
+                for old, new in zip(fed.schema.schema, columns, strict=False)
+            )
+            fed = attrs.evolve(fed, schema=attrs.evolve(fed.schema, schema=tuple(columns), replaces=is_other))
             ledger.append(fed.schema)
             self._ledgers[fed.folder] = (fed, ledger)
         return fed
 
     def _event(self, fed: OutputDataset, ledger: Ledger, state: ResumeState, decision: Decision) -> AddData | ExecuteQuery | None:
         files = [file for file in decision.files if absolute(file.folder) == fed.folder]
+        change = self._change(ledger, decision.window, files)
         rows = state.data_slice(
-            [(file.name, file.records, file.size, file.hash) for file in files],
+            [(file.name, file.records, file.size, file.hash) for file in change.added],
             schema_hash=schema_hash(fed.schema),
-            replaces=any(file.replaces for file in files),
+            replaces=change.replaces,
+            kept=change.kept,
         )
         txn = Txn(self._app_id, decision.window, decision.round)
         watermark = smallest_watermark(decision.watermarks.get(name) for name in fed.inputs)

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 import attrs
 
-from dagflow.ledger.snapshots import CURRENT, snapshot_of, window_of
+from dagflow.ledger.snapshots import CURRENT, PARTITIONS, SNAPSHOTS, snapshot_of, window_of
 from dagflow.model.operator.sink import StagedWindow
 from dagflow.runtime.run_folder.files import difference, file_paths
 from dagflow.runtime.run_folder.layout import STAGED, STAGING, swept_after
 from dagflow.runtime.run_folder.reports import StagedFile
-from dagflow.runtime.windows.datasets import Datasets
+from dagflow.runtime.windows.datasets import ContentChange, Datasets
 from dagflow.runtime.windows.errors import FileInTheWay, FileLost, StagedFileDamaged
-from dagflow.storage import FileStatus, at_once, base_name, explained, file_system, is_object_store, join, remove_uploads
+from dagflow.storage import (
+    FileStatus,
+    at_once,
+    base_name,
+    explained,
+    file_system,
+    is_local,
+    is_object_store,
+    join,
+    remove_uploads,
+)
 
 
 @attrs.define
@@ -35,10 +45,10 @@ class Directories:
 
     def is_published(self, window: StagedWindow) -> bool:
         """Return True if the ledgers have the window and all of its files are there."""
-        folders = {file.folder for file in window.staged}
+        files = [file for change in self._changes(window).values() for file in change.added]
         return (
-            all(self._has_window(folder, window.number) for folder in folders)
-            and all(file_system(file.folder).exists(file_paths(file)[1]) for file in window.staged)
+            all(self._has_window(folder, window.number) for folder in {file.folder for file in files})
+            and all(file_system(file.folder).exists(file_paths(file)[1]) for file in files)
             and all(_current(folder, window.number) >= window.number for folder in _replaced(window))
         )
 
@@ -47,14 +57,53 @@ class Directories:
 
         Raises FileInTheWay rather than replace another file, StagedFileDamaged, FileLost.
         """
-        self.taken_away = self.give_names(window.number, window.staged)
+        changes = self._changes(window)
+        files = [file for change in changes.values() for file in change.added]
+        self.taken_away = self.give_names(window.number, files)
         if self.taken_away or self.again:
-            self._check_published(window)
+            self._check_published(window.number, files)
         for folder in _replaced(window):
             self._point(folder, window.number)
-        for folder in {file.folder for file in window.staged if file.records and not file.is_snapshot}:
+        for folder, change in changes.items():
+            if any(file.is_partition for file in window.staged if file.folder == folder):
+                self._show(folder, window.number, change)
+        for folder in {file.folder for file in window.staged if file.records and not file.is_snapshot and not file.is_partition}:
             if self.datasets is not None and self.datasets.is_replaced(folder):
                 self._forget_current(folder, window.number)
+
+    def _changes(self, window: StagedWindow) -> dict[str, ContentChange]:
+        """Return the change of each folder's content."""
+        by_folder: dict[str, list[StagedFile]] = {}
+        for file in window.staged:
+            by_folder.setdefault(file.folder, []).append(file)
+        if self.datasets is None:
+            return {folder: ContentChange(files, replaces=False) for folder, files in by_folder.items()}
+        return {folder: self.datasets.change(folder, window.number, files) for folder, files in by_folder.items()}
+
+    def _show(self, folder: str, window: int, change: ContentChange) -> None:
+        """Let `current` lead to links to all files of the content after a window; where there are no links, remove it."""
+        assert self.datasets is not None
+        if not change.added and not change.replaces:
+            return
+        names = self.datasets.names_after(folder, change)
+        system, snapshot = file_system(folder), join(folder, snapshot_of(window))
+        folders = {folder, join(folder, SNAPSHOTS), snapshot}
+        is_linked = True
+        with explained(snapshot, "linking the files of a snapshot"):
+            for name in names if is_local(folder) else ():
+                above, _, last = name.removeprefix(f"{PARTITIONS}/").rpartition("/")
+                place = join(snapshot, above)
+                if place not in folders:
+                    system.make_folders(place)
+                    parts = above.split("/")
+                    folders.update(join(snapshot, *parts[:depth]) for depth in range(1, len(parts) + 1))
+                is_linked = is_linked and system.link(join(folder, name), join(place, last))
+            if not names or not is_linked or not is_local(folder):
+                self._forget_current(folder, window)
+                return
+            for each in folders if self.durable else ():
+                system.sync_folder(each)
+        self._point(folder, window)
 
     def _point(self, folder: str, window: int) -> None:
         """Let `current` lead to the snapshot of a window, unless it leads to a later one."""
@@ -119,21 +168,21 @@ class Directories:
                     return False
         return True
 
-    def _check_published(self, window: StagedWindow) -> None:
+    def _check_published(self, window: int, files: Sequence[StagedFile]) -> None:
         """Raise FileLost and FileInTheWay for files that are not as decided, unless a ledger entry says that they have been.
 
         What has an entry was published: since then readers of the dataset may move it, and `dagflow verify` checks it.
         """
-        folders = dict.fromkeys(file.folder for file in window.staged)
-        committed = {folder for folder in folders if self.again and self._has_window(folder, window.number)}
-        for file in window.staged:
+        folders = dict.fromkeys(file.folder for file in files)
+        committed = {folder for folder in folders if self.again and self._has_window(folder, window)}
+        for file in files:
             if file.folder in committed:
                 continue
             attempt, target = file_paths(file)
             if file in self.taken_away:
-                raise FileLost(window.number, target, attempt)
+                raise FileLost(window, target, attempt)
             with explained(target, "checking a file that was published before"):
-                _check(window.number, file, target)
+                _check(window, file, target)
 
     def sweep(self, window: StagedWindow) -> None:
         """Remove what the window before and zombies have left in the staging folders, and snapshots that are not to be kept."""
@@ -143,7 +192,8 @@ class Directories:
                 if is_object_store(folder):
                     sweep_uploads([folder], windows)
         if self.datasets is not None:
-            self.datasets.sweep_snapshots(_replaced(window))
+            in_part = [file.folder for file in window.staged if file.is_partition]
+            self.datasets.sweep_snapshots(dict.fromkeys((*_replaced(window), *in_part)))
 
 
 def _replaced(window: StagedWindow) -> list[str]:

@@ -188,6 +188,29 @@ class DatasetTwice(ConfigError):
 
 
 @error
+class ChangesHeld(RunError):
+    """Changes wait for an emission point, and the operators that keep them are not in the plan of this launch.
+
+    Attributes:
+        operators: the name of each, and how many changes it keeps.
+    """
+
+    run_folder: str
+    window: int
+    operators: tuple[tuple[str, int], ...]
+    code: ClassVar[str] = "DF802"
+    example = {"run_folder": "out/_dagflow", "window": 3, "operators": (("totals.held", 12),)}
+
+    def message(self) -> str:
+        waiting = ", ".join(f"{count:,} of {name.rpartition('.')[0]!r}" for name, count in self.operators)
+        return (
+            f"changes of earlier windows wait to be emitted ({waiting}, window {self.window} of {self.run_folder}), and this launch "
+            "emits with each window, so that it keeps none\n"
+            "  help: launch once without --continuous, which emits them; or give the time between emission points: --every 1min"
+        )
+
+
+@error
 class FileInTheWay(RunError):
     """A decided file cannot get its final name, since another file has it."""
 

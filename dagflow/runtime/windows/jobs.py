@@ -142,10 +142,10 @@ def _laid_out(tasks: Sequence[TaskSpec]) -> tuple[TaskSpec, ...]:
     return tuple(attrs.evolve(task, layout=attrs.evolve(task.layout, **shared[task.layout.level])) for task in tasks)
 
 
-def with_start(task: TaskSpec, states: StateAssignment, times: Mapping[str, EventTime]) -> TaskSpec:
-    """Return a task with the states and event times that its operators begin with."""
+def with_start(task: TaskSpec, states: StateAssignment, times: Mapping[str, EventTime], withheld: tuple[str, ...]) -> TaskSpec:
+    """Return a task with the states and event times that its operators begin with, and those that emit nothing."""
     start = states.start(task.stage, task.partition, task.keys)
-    return attrs.evolve(task, start=start, facts=attrs.evolve(task.facts, event_times=dict(times)))
+    return attrs.evolve(task, start=start, facts=attrs.evolve(task.facts, event_times=dict(times), withheld=withheld))
 
 
 def with_source(error: DagflowError, tasks: Sequence[TaskSpec]) -> DagflowError:

@@ -16,7 +16,6 @@ from dagflow.config.run_settings import RunSettings
 from dagflow.errors import DagflowError
 from dagflow.model.operator.base import Operator, limits_of
 from dagflow.model.operator.context import Clock
-from dagflow.planning.current_results import CURRENT
 from dagflow.planning.errors import ScopeNotWritten
 from dagflow.planning.plan import Plan
 from dagflow.planning.scopes import covering_launches, refuse_parts
@@ -43,9 +42,10 @@ from dagflow.runtime.task.compile import halves, pickled, stage_program
 from dagflow.runtime.task.crash_marker import places
 from dagflow.runtime.windows.commit import decide, roll_forward, sweep_done
 from dagflow.runtime.windows.compatibility import changed_properties
-from dagflow.runtime.windows.datasets import Datasets
+from dagflow.runtime.windows.datasets import Datasets, replacing_sinks
 from dagflow.runtime.windows.directories import Directories
-from dagflow.runtime.windows.errors import ExpectationFailed, PlannedElsewhere, WindowFailed, WindowIncomplete
+from dagflow.runtime.windows.emission import with_holders, withheld
+from dagflow.runtime.windows.errors import ChangesHeld, ExpectationFailed, PlannedElsewhere, WindowFailed, WindowIncomplete
 from dagflow.runtime.windows.event_time import event_times, followers
 from dagflow.runtime.windows.jobs import (
     Running,
@@ -142,9 +142,7 @@ class WindowLoop:
         self._states = StateAssignment(keeping, [name for name in plan.driver if declared_states(plan.dag.nodes[name].operator)])
         self._rebalancing = Rebalancing.of(plan, settings.rebalance, runner, run_folder, keeping)
         self._reject_limits = {name: limits for name, node in plan.dag.nodes.items() if (limits := limits_of(node.operator))}
-        nodes = plan.dag.nodes
-        replacing = (name for name, node in nodes.items() if node.operator.kept_snapshots() is not None)
-        self._replacing = {name: f"{name}.{CURRENT}" in nodes for name in replacing}
+        self._replacing = replacing_sinks(plan)
         self._maps = MapLog(log.store, retry=self.retries.retry)
         self._running: deque[Running] = deque()
         self._before: Decision | None = None
@@ -177,7 +175,8 @@ class WindowLoop:
         # Windows are decided in order. An older plan without its decision may also be one whose removal a power cut has undone.
         self._log.drop(progress.strays)
         last = progress.last_plan
-        if last is not None and (changed := changed_properties(self._plan, last, self._run_folder)):
+        has_rows = () if progress.last_decision is None else progress.last_decision.last_staged
+        if last is not None and (changed := changed_properties(self._plan, last, self._run_folder, has_rows)):
             self._events.send(Warned(text=f"properties have changed since window {last.window}: {'; '.join(changed)}"))
         self._has_ended = last is None or last.is_end
         if progress.last_decision is not None:
@@ -210,6 +209,9 @@ class WindowLoop:
             ceased = self._states.begin(last.partition_states, last.states)
         except ValueError as error:
             raise PlanMismatch(self._run_folder, str(error)) from error
+        self._report.held = {name: count for name, count in last.held.items() if name in self._plan.dag.nodes}
+        if lost := {name: count for name, count in last.held.items() if name not in self._report.held}:
+            raise ChangesHeld(self._run_folder, last.window, tuple(lost.items()))
         for name in ceased:
             self._events.send(Warned(text=f"operator {name!r} no longer keeps State: what it kept goes with the next window"))
 
@@ -247,7 +249,8 @@ class WindowLoop:
                 raise
 
     def _publish_again(self, window: int) -> None:
-        Directories(self._durable, again=True).give_names(window, self._decision(window).files)
+        files = [file for file in self._decision(window).files if not file.is_marker]
+        Directories(self._durable, again=True).give_names(window, files)
 
     def _reject(self, window: int, progress: RunProgress) -> None:
         """Let the sinks that cannot publish a window leave it out."""
@@ -270,7 +273,7 @@ class WindowLoop:
                     window = waiting.popleft()
                     plan = self.retries.retry(window, "reading its plan", functools.partial(self._log.read_plan, window))
                     assert plan is not None
-                    self._begin(plan, replayed=True)
+                    self._begin(with_holders(self._plan, plan), replayed=True)
                     continue
                 if self._enough() or (driver.exhausted and not self._settings.continuous):
                     break
@@ -288,7 +291,7 @@ class WindowLoop:
                     break
             if self._running:
                 self._finish(wait=not self._settings.continuous or self._full() or self._enough())
-            elif self._begin_end(driver, next_window):
+            elif self._begin_emission(driver, next_window):
                 next_window += 1
             elif self._enough() or (driver.exhausted and not self._settings.continuous):
                 return
@@ -300,12 +303,18 @@ class WindowLoop:
         if any(fresh.items.values()) or any(figures[name].records_in for name in names):
             refuse_parts(self._plan.written, ScopeNotWritten.LAUNCHED)
 
-    def _begin_end(self, driver: Driver, window: int) -> bool:
-        """Begin the window behind the last one of a bounded run, where operators follow event time. Return whether it did."""
-        if self._has_ended or not driver.exhausted or self._settings.continuous or not followers(self._plan):
-            return False
-        self._publish(driver.plan_end(window))
-        return True
+    def _begin_emission(self, driver: Driver, window: int) -> bool:
+        """Begin a window without input, if something waits for one. Return whether it did.
+
+        That is an emission point for which changes wait, or the end of event time behind the last window of a bounded run.
+        """
+        if self._settings.continuous:
+            wanted = not self._enough() and driver.is_due() and bool(self._report.held)
+        else:
+            wanted = driver.exhausted and (bool(self._report.held) or (not self._has_ended and bool(followers(self._plan))))
+        if wanted:
+            self._publish(driver.plan_emission(window))
+        return wanted
 
     def _publish(self, plan: WindowPlan) -> None:
         published = self.retries.retry_step(plan.window, "publishing its plan", lambda: self._log.plan(plan))
@@ -340,6 +349,9 @@ class WindowLoop:
             checking = functools.partial(self._check_columns, plan.agreed)
             self.retries.retry(plan.window, "looking at the tables of its sinks", checking)
             self._agreed = plan.agreed
+        if gone := sorted(plan.places.keys() - {stage.head for stage in self._plan.stages}):
+            text = f"window {plan.window} is planned with work for {', '.join(gone)}, which this launch does not have"
+            raise PlanMismatch(self._run_folder, f"{text}. It is done by a launch with the same --continuous, --every and keys")
         tasks = tasks_of(self._plan, plan, self._options, self._epoch, again=replayed)
         for place in places(self._log, tasks) if replayed else ():
             self._events.send(Warned(text=f"window {plan.window}: an earlier launch has ended while it was running; {place}"))
@@ -360,8 +372,9 @@ class WindowLoop:
             future.set_result([])
             return attrs.evolve(window, future=future)
         times, slots = event_times(self._plan, plan, self._before), self._runner.slots
+        silent = withheld(self._plan, plan, self._before)
         options = attrs.evolve(self._options, slots=slots)
-        started = (attrs.evolve(with_start(task, self._states, times), options=options) for task in window.tasks)
+        started = (attrs.evolve(with_start(task, self._states, times, silent), options=options) for task in window.tasks)
         before = [task for running in self._running if running.future is not None for task in running.tasks]
         tasks = self._rebalancing.with_forms(started, others=len(before))
         tell_slots_are_wanted(self._log, tasks, before)

@@ -26,12 +26,13 @@ from dagflow.runtime.run_folder.window_log import WindowPlan
 from dagflow.runtime.stage.failure import abort
 from dagflow.runtime.stage.node import Node
 from dagflow.runtime.stage.outlet import StreamEnd
-from dagflow.runtime.stage.program import RunOptions, TaskSpec
+from dagflow.runtime.stage.program import TAKEN_BACK, RunOptions, TaskSpec
 from dagflow.runtime.task.attempt_files import AttemptFiles
 from dagflow.runtime.task.compile import WorkItems, driver_program, loaded, pickled
 from dagflow.runtime.task.flow import Flow
 from dagflow.runtime.windows.compatibility import added, properties, shape
 from dagflow.runtime.windows.datasets import ReadsDataset
+from dagflow.runtime.windows.emission import waiting
 from dagflow.runtime.windows.event_time import followers
 from dagflow.runtime.windows.readers import ItemAssignment, Readers, known_to
 from dagflow.scaling import Backlog, KnowsBacklog
@@ -81,6 +82,8 @@ class Driver:
         self._ports = {str(port): port for port in plan.work_ports()}
         self._watermarks = dict(last.watermarks) if last is not None else {}
         self._agreed = dict(last.agreed) if last is not None else {}
+        self._emitted_at = last.emitted_at if last is not None else 0.0
+        self._follows, self._waits = set(followers(plan)), set(waiting(plan))
         self._send: Callable[[Event], None] | None = None
         self.exhausted = False
         self.known = Backlog()  # what input operators know of and have not emitted
@@ -140,6 +143,7 @@ class Driver:
                 self.exhausted = filling(seconds=seconds)
         figures = flow.figures()
         items = {name: _collector(flow, name).take() for name in self._ports}
+        items |= {TAKEN_BACK + name: _collector(flow, name).take(retracted=True) for name in self._ports}
         watermarks, slices = self._asked_watermarks(), self._joined(slices, self._asked_slices())
         has_advanced = watermarks != self._watermarks or any(each.new_block is not None for each in slices.values())
         is_idle = not any(f.records_out or f.records_in or f.errors for f in figures.values())
@@ -150,7 +154,7 @@ class Driver:
         flow.stage()
         own = {name: each for name, each in figures.items() if name not in self._ports}
         driver = TaskReport("driver", 0, own, files.finish(), flow.notes(), staged=flow.staged)
-        return self._window_plan(window, items, driver, slices)
+        return self._window_plan(window, items, driver, slices, emits=self.is_due())
 
     def _reopen(self, window: int, slices: dict[str, InputSlice], node: Node) -> None:
         """Let an input operator that has closed the window fill it further, as if it began another one."""
@@ -167,12 +171,22 @@ class Driver:
         """Return the slices of datasets that two parts of a window take together."""
         return {name: before[name].joined(each) if name in before else each for name, each in after.items()}
 
-    def plan_end(self, window: int) -> WindowPlan:
-        """Plan the window after the last one of a bounded run: without input, for operators that follow event time."""
+    def plan_emission(self, window: int) -> WindowPlan:
+        """Plan a window without input, which is an emission point. That of a bounded run is its end."""
         self._states.begin()
         figures = {name: OperatorFigures() for name in self._flow.nodes if name not in self._ports}
-        planned = self._window_plan(window, {name: [] for name in self._ports}, TaskReport("driver", 0, figures), {})
-        return attrs.evolve(planned, is_end=True)
+        driver = TaskReport("driver", 0, figures)
+        planned = self._window_plan(window, {}, driver, {}, emits=True)
+        return attrs.evolve(planned, is_end=not self._options.continuous)
+
+    def is_due(self) -> bool:
+        """Return whether a window that is planned now is an emission point.
+
+        That of a bounded run is the window that exhausts its input, or the one behind it where event time ends there.
+        """
+        if self._options.continuous:
+            return self.plan.emission.is_due(self._clock.now(), self._emitted_at)
+        return not self._waits or (self.exhausted and not self._follows)
 
     def _asked_watermarks(self) -> dict[str, int]:
         """Return the present watermarks of input operators that know one. A watermark never goes back."""
@@ -193,19 +207,25 @@ class Driver:
         asked = {n.name: n.call("input_slice") for n in self._inputs if isinstance(n.operator, ReadsDataset)}
         return {name: each for name, each in asked.items() if each is not None}
 
-    def _stage_without(self, partitions: Mapping[str, int]) -> Stage | None:
+    def _stage_without(self, partitions: Mapping[str, int], always: set[str]) -> Stage | None:
         """Return the next stage with tasks in a window whose number is not set yet; `partitions`: the numbers set, by head.
 
-        That may be a stage of level 0 without work items: its operators get records from others that follow event time.
+        `always`: the operators that run without records. That may be a stage of level 0 without work items: its operators get
+        records from those.
         """
-        following = set(followers(self.plan))
         for stage in (each for each in self.plan.stages if each.level > 0 and each.head not in partitions):
-            if following & set(stage.operators) or any(b.head in partitions for b in self.plan.stages_before(stage)):
+            if always & set(stage.operators) or any(b.head in partitions for b in self.plan.stages_before(stage)):
                 return next(each for each in self.plan.stages if each.head == stage.head and each.is_leading)
         return None
 
     def _window_plan(
-        self, window: int, items: dict[str, list[Any]], driver: TaskReport, slices: Mapping[str, InputSlice]
+        self,
+        window: int,
+        items: dict[str, list[Any]],
+        driver: TaskReport,
+        slices: Mapping[str, InputSlice],
+        *,
+        emits: bool,
     ) -> WindowPlan:
         by_stage: dict[str, list[list[Any]]] = {}
         assigned: dict[str, ItemAssignment] = {}
@@ -213,18 +233,23 @@ class Driver:
         self.known = sum(asked.values(), Backlog())
         backlogs = known_to(self.plan, asked)
         for stage in (each for each in self.plan.stages if each.level == 0):
-            own = {port: items.pop(name) for name, port in self._ports.items() if port.operator == stage.head}
-            if not any(own.values()):
+            mine: list[Any] = []
+            ports: list[tuple[str, str, int]] = []
+            for (name, port), sign in itertools.product(self._ports.items(), ("", TAKEN_BACK)):
+                if port.operator == stage.head:
+                    own = items.pop(sign + name, [])
+                    ports.append((sign + port.port, f"a work item of {name}", len(own)))
+                    mine += own
+            if not mine:
                 continue
-            mine = list(itertools.chain.from_iterable(own.values()))
-            ports = [(port.port, f"a work item of {port}", len(own.pop(port))) for port in list(own)]
             self._agree(stage.head, window, list(mine))  # the operator may keep the list, or change it
             assigned[stage.head] = self._readers.assign(stage, window, mine, backlogs[stage.name])
             mine.reverse()  # each is forgotten once it is encoded: there may be a million
             by_stage[stage.head] = Encoded([port, encode(mine.pop(), what)] for port, what, count in ports for _ in range(count))
         partitions = {head: each.partitions for head, each in assigned.items()}
         owners: dict[str, list[int]] = {}
-        while (due := self._stage_without(partitions)) is not None:
+        always = self._follows | self._waits if emits else self._follows
+        while (due := self._stage_without(partitions, always)) is not None:
             if due.level == 0:
                 by_stage[due.head], assigned[due.head] = [], self._readers.assign(due, window, [], backlogs[due.name])
                 partitions[due.head] = assigned[due.head].partitions
@@ -233,6 +258,8 @@ class Driver:
             partitions[due.head] = self._readers.above(due, window, readers)
             owners |= {due.head: key_owners} if (key_owners := self._readers.owners(due)) else {}
         states = self._states.save(window)  # before the plan is published, which names what is saved
+        now = self._clock.now()
+        self._emitted_at = now if emits else self._emitted_at
         advanced = [name for name in map(attrgetter("name"), self._inputs) if self._has_advanced(name, driver)]
         return WindowPlan(
             window=window,
@@ -251,7 +278,9 @@ class Driver:
             properties=properties(self.plan),
             watermarks=dict(self._watermarks),
             inputs={name: encode(each, f"the input slice of operator {name!r}") for name, each in slices.items()},
-            planned_at=self._clock.now(),
+            planned_at=now,
+            emits=emits,
+            emitted_at=self._emitted_at,
         )
 
     def _agree(self, head: str, window: int, items: list[Any]) -> None:

@@ -36,6 +36,9 @@ def sync_descriptor(descriptor: int) -> None:
     os.fsync(descriptor)
 
 
+_CANNOT_LINK = (errno.ENOENT, errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.EXDEV)
+
+
 def sync_folder(path: str) -> None:
     """Wait until the names in a folder would survive a power cut, if the file system supports that."""
     descriptor = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -201,6 +204,18 @@ class LocalFileSystem:
             if error.errno != errno.EINVAL:
                 raise
             raise FileExistsError(errno.EEXIST, "It is not a symbolic link", path) from error
+
+    def link(self, path: str, name: str) -> bool:
+        """See `FileSystem.link`."""
+        try:
+            os.link(_plain(path), _plain(name))
+        except FileExistsError:
+            return os.path.samefile(_plain(path), _plain(name))
+        except OSError as error:
+            if error.errno not in _CANNOT_LINK:
+                raise
+            return False
+        return True
 
     def is_taken(self, path: str) -> bool:
         """See `FileSystem.is_taken`."""

@@ -222,6 +222,10 @@ class FsspecFileSystem:
         except IsADirectoryError as error:
             raise FileExistsError(errno.EEXIST, "It is a folder", path) from error
 
+    def link(self, path: str, name: str) -> bool:
+        """See `FileSystem.link`: objects have one name."""
+        return False
+
     def is_taken(self, path: str) -> bool:
         """See `FileSystem.is_taken`."""
         if self.scheme not in s3.SCHEMES:

@@ -1,62 +1,157 @@
-"""Windows of event time that may still change, kept as plain data over the windows of a run."""
+"""Windows of event time that are open: which keys have them, and what was emitted of each; kept over the windows of a run."""
+
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
-from typing import Any
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from dagflow import KeyedTable
 from operators.aggregate.event_time.spans import Spans
-from operators.aggregate.groups.grouping import Grouping, Groups
-from operators.aggregate.groups.totals import as_plain, entry_of, from_plain, key_of
+from operators.aggregate.kept_keys import as_kept, as_plain, entry_of, from_plain, key_of
+
+START, ITSELF = "#start", "#itself"
+"""The columns of the start of a window, and of a key that is an object, as JSON."""
+_FIRED, _CHANGED, _VALUE, _COUNT = "fired", "changed", "value", "count"
+Keys: TypeAlias = "pa.Array | pa.RecordBatch"
+Results = Callable[[Keys], tuple[pa.Array, pa.Array]]
+"""Returns the results, and the numbers of values, of windows by their keys."""
 
 
 @attrs.frozen
 class Firing:
-    """The content of a window of a key when it fires, and how often it has fired before."""
+    """The content of a window of a key when it fires; `number`: how often it did before. The last firing is taken back."""
 
     key: Any
     start: int
     value: Any
     count: int
     number: int
+    retracts: bool = False
 
 
 @attrs.frozen
 class OpenWindows:
-    """The windows of each key in a map over windows of the run.
+    """The windows that are open, by start and key.
 
     Attributes:
-        entries: for each window and key the key, the value, the count, how often it has fired, and whether it has changed since.
+        kept: a row for each. It has the start, the key, how often the window has fired, whether it has changed since, and what
+            was emitted last.
+        names: the columns of the key; None where keys are objects, or all rows are one group.
+        keys_of: returns the keys of rows by `names`, with the partitions that they go to.
+        spans: which windows are due, and which over.
+        has_integers: whether results are sums of integers. They are kept as decimals, which all of them fit into.
     """
 
-    entries: MutableMapping[str, list[Any]]
-    grouping: Grouping
+    kept: KeyedTable
+    names: Sequence[str] | None
+    keys_of: Callable[[pa.RecordBatch, Sequence[str]], pa.RecordBatch]
     spans: Spans
+    has_integers: bool = False
 
-    def add(self, groups: Groups) -> None:
-        """Add groups by `(start, key)`."""
-        for (start, key), group in groups.items():
-            entry = entry_of_window(start, key)
-            _, before, total, firing, _ = self.entries.get(entry, [None, None, 0, 0, True])
-            merged: Groups = {key: [from_plain(before), total]}
-            self.grouping.add(merged, key, *group)
-            value, count = merged[key]
-            self.entries[entry] = [as_plain(key), as_plain(value), count, firing, True]
+    def keys(self, table: pa.Table | pa.RecordBatch) -> Keys:
+        """Return the keys of rows that have a start and a key, as they are kept."""
+        if self.names is None:
+            starts, keys = table.column(START).to_pylist(), table.column(ITSELF).to_pylist()
+            entries = (entry_of_window(start, from_plain(json.loads(key))) for start, key in zip(starts, keys, strict=True))
+            return pa.array([entry.encode("utf-8", "surrogatepass") for entry in entries], pa.binary())
+        rows = pa.RecordBatch.from_arrays([_one(table.column(name)) for name in self.names], names=list(self.names))
+        return self.keys_of(rows, self.names).append_column(START, _one(table.column(START)))
 
-    def fire(self, *, is_end: bool) -> Iterator[Firing]:
-        """Yield the windows that are due and have changed, at the end of a run all that have; and drop those that are over."""
-        if self.spans.watermark is None and not is_end:
+    def change(self, table: pa.Table, keys: Keys) -> None:
+        """Note windows that have changed: a table with their starts and keys."""
+        before, rows = self.kept.lookup(keys), table.num_rows
+        fired = before.column(_FIRED).fill_null(0) if before.num_columns else pa.array([0] * rows, pa.int64())
+        sent = {name: before.column(name) for name in (_VALUE, _COUNT) if name in before.schema.names}
+        self.kept.put(keys, {**self._own(table), _FIRED: fired, _CHANGED: pa.array([True] * rows, pa.bool_()), **sent})
+
+    def fire(self, before: int | None, results: Results) -> Iterator[Firing]:
+        """Yield the windows that start before a time (None: all) and have changed. What no longer holds comes first."""
+        rows = self._where(lambda row: row.column(_CHANGED) if before is None else _changed_before(row, before))
+        if rows is None:
             return
-        for entry in list(self.entries):
-            start, _ = _split(entry)
-            plain, value, count, firing, has_changed = self.entries[entry]
-            if has_changed and (is_end or self.spans.is_due(start)):
-                yield Firing(from_plain(plain), start, from_plain(value), count, firing)
-                self.entries[entry] = [plain, value, count, firing + 1, False]
-            if self.spans.is_over(start):
-                del self.entries[entry]
+        keys = self.keys(rows)
+        values, counts = results(keys)
+        if _VALUE in rows.column_names:
+            again = rows.filter(pc.greater(rows.column(_FIRED), 0))
+            for firing in self._firings(again, again.column(_VALUE), again.column(_COUNT)):
+                yield attrs.evolve(firing, number=firing.number - 1, retracts=True)
+        yield from self._firings(rows, values, counts)
+        now = {
+            _FIRED: pc.add(_one(rows.column(_FIRED)), 1),
+            _CHANGED: pa.array([False] * rows.num_rows),
+            _VALUE: values,
+            _COUNT: counts,
+        }
+        self.kept.put(keys, {**self._own(rows), **now})
+
+    def over(self) -> Keys | None:
+        """Forget the windows that are over, and return their keys; None without any."""
+        limit = self.spans.over_before
+        rows = None if limit is None else self._where(lambda row: pc.less(row.column(START), limit))
+        if rows is None:
+            return None
+        keys = self.keys(rows)
+        self.kept.remove(keys)
+        return keys
+
+    @property
+    def _key_columns(self) -> Sequence[str]:
+        return (ITSELF,) if self.names is None else self.names
+
+    def _where(self, holds: Callable[[pa.RecordBatch], pa.Array]) -> pa.Table | None:
+        """Return the rows for which something holds; None without any."""
+        parts = [batch.filter(holds(batch)) for batch in self.kept.batches()]
+        rows = pa.Table.from_batches([part.drop_columns(["key"]) for part in parts]) if parts else None
+        return (
+            rows.rename_columns([name.removeprefix("=") for name in rows.column_names])
+            if rows is not None and len(rows)
+            else None
+        )
+
+    def _own(self, rows: pa.Table) -> dict[str, pa.Array]:
+        """Return the start and the key of rows as columns that are kept."""
+        keys = {f"={name}": _one(rows.column(name)) for name in self._key_columns}
+        return {START: _one(rows.column(START)), **keys}
+
+    def _firings(self, rows: pa.Table, values: Any, counts: Any) -> Iterator[Firing]:
+        """Yield rows with results, by start and key."""
+        starts, fired = rows.column(START).to_pylist(), rows.column(_FIRED).to_pylist()
+        columns = [rows.column(name).to_pylist() for name in self._key_columns]
+        keys: Any = zip(*columns, strict=True) if self.names is not None else (from_plain(json.loads(key)) for key in columns[0])
+        found = [
+            Firing(key, start, self._object(value), count.as_py(), number)
+            for key, start, value, count, number in zip(keys, starts, values, counts, fired, strict=True)
+        ]
+        yield from sorted(found, key=lambda each: (each.start, *_in_order(each.key)))
+
+    def _object(self, value: pa.Scalar) -> Any:
+        return int(value.as_py()) if self.has_integers and value.is_valid else value.as_py()
+
+
+def _changed_before(row: pa.RecordBatch, time: int) -> pa.Array:
+    return pc.and_(row.column(_CHANGED), pc.less(row.column(START), time))
+
+
+def _in_order(key: Any) -> tuple[str, Any]:
+    kept = as_kept(key)
+    return type(kept).__name__, kept
+
+
+def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def plain_key(key: Any) -> bytes:
+    """Return a key that is an object as JSON. Raises ValueNotKept for one that would not come back."""
+    return json.dumps(as_plain(key)).encode()
 
 
 def entry_of_window(start: int, key: Any) -> str:
@@ -65,12 +160,7 @@ def entry_of_window(start: int, key: Any) -> str:
     return f"{start} #{entry}" if isinstance(entry, int) else f"{start} '{entry}"
 
 
-def key_of_window(entry: str) -> Any:
+def key_of_window(entry: bytes) -> Any:
     """Return a key that goes to the same partition as that of the window kept under a name."""
-    return key_of(_split(entry)[1])
-
-
-def _split(entry: str) -> tuple[int, str | int]:
-    """Return the start of a window, and the name under which its key is kept."""
-    start, _, key = entry.partition(" ")
-    return int(start), int(key[1:]) if key[0] == "#" else key[1:]
+    _, _, key = entry.decode("utf-8", "surrogatepass").partition(" ")
+    return key_of(int(key[1:]) if key[0] == "#" else key[1:])

@@ -56,10 +56,12 @@ class Spans:
         """Return True, or an array of booleans, if windows that start then take no records any more."""
         return self.late_from is not None and starts + self.size + self.lateness <= self.late_from
 
-    def is_due(self, start: int) -> bool:
-        """Return True if the watermark has reached the end of a window."""
-        return self.watermark is not None and start + self.size <= self.watermark
+    @property
+    def due_before(self) -> int | None:
+        """The start before which windows are due: the watermark has reached their end. None without a watermark."""
+        return None if self.watermark is None else self.watermark - self.size + 1
 
-    def is_over(self, start: int) -> bool:
-        """Return True if a window takes no records any more after this window of the run."""
-        return self.watermark is not None and start + self.size + self.lateness <= self.watermark
+    @property
+    def over_before(self) -> int | None:
+        """The start before which windows take no records any more after this window of the run. None without a watermark."""
+        return None if self.watermark is None else self.watermark - self.size - self.lateness + 1

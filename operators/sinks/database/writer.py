@@ -74,8 +74,12 @@ class DatabaseWriter(Sink, Generic[T]):
         """Return the operator that has all rows that stand, and this sink replacing the table by them."""
         return behind_current(self, self.mode)
 
+    def row_keys(self) -> tuple[str, ...]:
+        """Return the keys of an upsert."""
+        return self.keys
+
     def content_properties(self) -> tuple[str, ...]:
-        """Return the mode. Other keys are what a launch needs that was refused for those it had."""
+        """Return the mode."""
         return ("mode",)
 
     def needed_columns(self, port: str) -> dict[str, Sequence[str]]:

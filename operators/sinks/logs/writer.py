@@ -9,13 +9,16 @@ import attrs
 import pyarrow as pa
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, OperatorContext, Sink, SinkLaunch, StagedWindow, WindowMark
-from dagflow.config import Bytes, MiB, Seconds, seconds_of, size_of
+from dagflow import InputPort, Operator, OperatorContext, Sink, SinkLaunch, StagedWindow, WindowMark
+from dagflow.config import Bytes, MiB, Seconds, one_of, seconds_of, size_of
+from operators.names import one_or_more
 from operators.problems import all_problems
 from operators.sinks.logs.client import LogTarget
 from operators.sinks.logs.messages import MessageEncoder, Part
 from operators.sinks.logs.publishing import LogPublisher
 from operators.sinks.logs.staging import MessageStaging
+from operators.sinks.tables.changelog import CHANGE_TYPE, with_change_type
+from operators.sinks.tables.modes import LOG_MODES, LogMode, behind_current, mode_problems
 
 T = TypeVar("T", default=Any)
 
@@ -39,6 +42,11 @@ class LogWriter(Sink, Generic[T]):
     last of these are read back, and only what the log does not have is sent.
 
     Attributes:
+        mode: `append`, or None, publishes rows that stay. `changelog` publishes the changes of each window, of rows that may be
+            taken back, too: their kind, `insert`, `delete`, `update_preimage` or `update_postimage`, is the column
+            `_change_type` of the JSON object; with a `value`, the header `_change_type`.
+        keys: with `changelog`, the columns that identify a row: what is taken back and what comes with the same keys is an
+            update. Empty: the column of `key`, where there is one; else all changes are insertions and deletions.
         value: the value of a message: a column, or a function of a record that returns text, bytes or None. Without one, bare
             text and bytes are values as they are, of a `ReaderRecord` its record, and other rows become JSON objects.
         headers: further headers, each a column or a function, by name.
@@ -48,6 +56,8 @@ class LogWriter(Sink, Generic[T]):
         buffer_bytes: the bytes of messages that wait in a task before they are written to a file.
     """
 
+    mode: LogMode | None = attrs.field(default=None, kw_only=True, validator=attrs.validators.optional(one_of(LOG_MODES)))
+    keys: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=one_or_more)
     value: str | Callable[[T], Any] | None = attrs.field(default=None, kw_only=True)
     headers: Mapping[str, str | Callable[[T], Any]] = attrs.field(factory=dict, kw_only=True)
     max_message_bytes: Bytes = attrs.field(default=1_000_000, kw_only=True, converter=size_of, validator=attrs.validators.ge(1))
@@ -75,13 +85,31 @@ class LogWriter(Sink, Generic[T]):
             partition=parts.get("partition"),
             subject=parts.get("subject"),
             time=parts.get("time"),
-            headers=self.headers,
+            headers={**self.headers, CHANGE_TYPE: CHANGE_TYPE} if self._has_kind_apart() else self.headers,
             max_bytes=self.max_message_bytes,
         )
+
+    def row_keys(self) -> tuple[str, ...]:
+        """Return the columns that identify a row of a changelog."""
+        return self.keys
+
+    def behind_current(self) -> tuple[Operator, Operator] | None:
+        """Return the operator that has the changes of each window, and this sink; None where messages are only added."""
+        if self.mode != "changelog":
+            return None
+        key = self.parts().get("key")
+        return behind_current(self, self.mode, self.keys or ((key,) if isinstance(key, str) else ()))
+
+    def content_properties(self) -> tuple[str, ...]:
+        """Return the mode."""
+        return ("mode",)
 
     def check(self) -> None:
         """Raise ValueError where properties contradict each other."""
         with all_problems(super().check) as problems:
+            problems.extend(mode_problems(self.mode, self.keys))
+            if self.mode == "changelog" and calls_functions(self):
+                problems.append("mode 'changelog' needs columns as parts of messages, not functions: put Map(…) before it")
             headers = {f"headers[{name!r}]": part for name, part in self.headers.items()}
             for name, part in {"value": self.value, **self.parts(), **headers}.items():
                 if part is not None and (not part or not (isinstance(part, str) or callable(part))):
@@ -94,7 +122,11 @@ class LogWriter(Sink, Generic[T]):
 
     def needed_columns(self, port: str) -> dict[str, Sequence[str]]:
         """Return the columns that parts of messages are made of."""
-        return {name: [part] for name, part in self.encoder().parts.items() if isinstance(part, str)}
+        parts = {name: [part] for name, part in self.encoder().parts.items() if isinstance(part, str) and part != CHANGE_TYPE}
+        return {**parts, "keys": self.keys}
+
+    def _has_kind_apart(self) -> bool:
+        return self.mode == "changelog" and self.value is not None
 
     def setup(self, context: OperatorContext) -> None:
         """Begin with nothing staged."""
@@ -115,7 +147,7 @@ class LogWriter(Sink, Generic[T]):
     @input.batch(when=columns_alone)
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """Stage a batch: all of it or, when it raises, nothing."""
-        self._staging.add(batch)
+        self._staging.add(with_change_type(batch) if self.mode == "changelog" else batch)
 
     @input.process(when=calls_functions)
     def write(self, record: T) -> None:

@@ -52,7 +52,7 @@ from operators.sinks.tables.acceptance import TableLimits, check_keys, check_nam
 from operators.sinks.tables.changes import net_changes
 from operators.sinks.tables.earlier import earlier_rows
 from operators.sinks.tables.errors import ForeignChange, KeysNotUnique
-from operators.sinks.tables.modes import MODES, ON_SCHEMA_CHANGE, Mode, OnSchemaChange, mode_problems
+from operators.sinks.tables.modes import MODES, ON_SCHEMA_CHANGE, Mode, OnSchemaChange
 
 T = TypeVar("T", default=Any)
 
@@ -104,7 +104,6 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
     def check(self) -> None:
         """Raise ValueError where properties contradict each other."""
         with all_problems(super().check) as problems:
-            problems.extend(mode_problems(self.mode, self.keys))
             if not self.suffix.endswith(".parquet"):
                 problems.append(f"suffix is {self.suffix!r}: files of a table are Parquet")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import attrs
 import numpy as np
@@ -36,16 +37,20 @@ def net_changes(inserted: pa.Table, retracted: pa.Table, keys: Sequence[str]) ->
     ({'k': [1, 2], 'v': ['a', 'c']}, {'k': [3], 'v': ['d']}, True)
     """
     rows = pa.concat_tables([inserted, retracted])
+    changed, count = netted(rows, np.where(np.arange(rows.num_rows) < inserted.num_rows, 1, -1))
+    _, of_key = group_codes(changed, keys)  # rows that stand come first
+    is_gone = of_key >= count
+    is_unique = np.count_nonzero(~is_gone) == count
+    return NetChanges(changed.slice(0, count), changed.take(pa.array(of_key[is_gone])), bool(is_unique))
+
+
+def netted(rows: pa.Table, signs: Any) -> tuple[pa.Table, int]:
+    """Sum up rows by their signs. Return those that stand, then those that are gone, and how many stand."""
     comparable = pa.table({name: _comparable(rows.column(name)) for name in rows.column_names})
     codes, first = group_codes(comparable, comparable.column_names)
-    signs = np.where(np.arange(len(codes)) < inserted.num_rows, 1, -1)
     sums = np.bincount(codes, signs, len(first)).astype(np.int64)
-    stands = np.repeat(first[sums > 0], sums[sums > 0])
-    changed = rows.take(pa.array(np.concatenate([stands, first[sums < 0]])))
-    _, of_key = group_codes(changed, keys)  # rows that stand come first
-    is_gone = of_key >= len(stands)
-    is_unique = np.count_nonzero(~is_gone) == len(stands)
-    return NetChanges(changed.slice(0, len(stands)), changed.take(pa.array(of_key[is_gone])), bool(is_unique))
+    stands, gone = (np.repeat(first[each > 0], each[each > 0]) for each in (sums, -sums))
+    return rows.take(pa.array(np.concatenate([stands, gone]))), len(stands)
 
 
 def _comparable(column: pa.ChunkedArray) -> pa.Array:

@@ -93,3 +93,20 @@ class ForeignChange(RunError):
             f"window {self.window} was not published\n    " + "\n    ".join(self.changes) + "\n"
             f"  help: {self.help}"
         )
+
+
+@error(kw_only=True)
+class ChangeTypeTaken(RunError, ValueError):
+    """Rows have a column with the name of the one that a changelog writes the kinds of changes to."""
+
+    code: ClassVar[str] = "DF815"
+    example = {"operator": "changes.current"}
+    is_fatal: ClassVar[bool] = True
+
+    operator: str
+
+    def message(self) -> str:
+        return (
+            f"{self.operator}: the rows have a column '_change_type', to which mode='changelog' writes the kind of each change\n"
+            "  help: rename the column, or leave it out, with Map(…) before the sink"
+        )

@@ -9,6 +9,7 @@ import attrs
 
 from dagflow import Operator
 from operators.aggregate.current_rows import CurrentRows
+from operators.sinks.tables.changelog import Changelog
 
 Mode = Literal["append", "upsert", "replace"]
 """`append` adds the rows of a window. `upsert` puts each in the place of the row with the same keys, or adds it. `replace` puts
@@ -17,8 +18,8 @@ appends rows that stay, and keeps the current result of a stream whose rows may 
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 
-FileMode = Literal["append", "replace"]
-"""The modes of sinks that write files. Rows in files have no keys to be found by."""
+FileMode = Literal["append", "replace", "changelog"]
+"""The modes of sinks that write files. `changelog` adds the changes of each window as rows, with their kind in `_change_type`."""
 
 FILE_MODES: tuple[FileMode, ...] = get_args(FileMode)
 
@@ -28,18 +29,31 @@ OnSchemaChange = Literal["fail", "evolve"]
 ON_SCHEMA_CHANGE: tuple[OnSchemaChange, ...] = get_args(OnSchemaChange)
 
 
-def behind_current(sink: Operator, mode: str | None) -> tuple[Operator, Operator] | None:
-    """Return what `Operator.behind_current` returns for a sink with a mode."""
+LogMode = Literal["append", "changelog"]
+"""The modes of sinks that publish messages, which stay as they are."""
+
+LOG_MODES: tuple[LogMode, ...] = get_args(LogMode)
+
+
+def behind_current(
+    sink: Operator, mode: str | None, keys: tuple[str, ...] = (), partition_columns: tuple[str, ...] = ()
+) -> tuple[Operator, Operator] | None:
+    """Return what `Operator.behind_current` returns for a sink with a mode.
+
+    `keys`: of its changelog; `partition_columns`: of the partitions of its result, where each is replaced by itself.
+    """
+    if mode == "changelog":
+        return Changelog[Any](keys=keys), sink
     if mode not in (None, "replace"):
         return None
     replacing: Any = attrs.evolve(sink)
     replacing.mode = "replace"
     if "__orig_class__" in sink.__dict__:
         replacing.__dict__["__orig_class__"] = sink.__dict__["__orig_class__"]
-    return CurrentRows[Any](), replacing
+    return CurrentRows[Any](partition_columns=partition_columns), replacing
 
 
-def mode_problems(mode: Mode | None, keys: Sequence[str]) -> list[str]:
+def mode_problems(mode: Mode | FileMode | LogMode | None, keys: Sequence[str]) -> list[str]:
     """Return what is wrong with the keys of a mode.
 
     >>> mode_problems("upsert", []), mode_problems("append", ["id"]), mode_problems("upsert", ["id"])
@@ -48,7 +62,7 @@ def mode_problems(mode: Mode | None, keys: Sequence[str]) -> list[str]:
     problems = []
     if mode == "upsert" and not keys:
         problems.append("keys is empty: mode 'upsert' needs the columns that identify a row")
-    if mode != "upsert" and keys:
+    if mode not in ("upsert", "changelog") and keys:
         problems.append(f"keys is of no use with mode {mode or 'append'!r}")
     if len(set(keys)) < len(keys):
         problems.append(f"keys names a column twice: {', '.join(keys)}")

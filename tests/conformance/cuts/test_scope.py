@@ -10,7 +10,7 @@ import pytest
 
 from dagflow import DAG, InputPort, Operator, OutputPort, WindowState
 from dagflow.errors import Interrupted, ScopeNotWritten
-from dagflow.ledger import Ledger, read_dataset
+from dagflow.ledger import ExecuteQuery, Ledger, read_dataset
 from dagflow.runtime.run_report import RunReport
 from dagflow.testing import Collector, run_dag
 from operators import (
@@ -91,28 +91,21 @@ def run(home: Home, application: Any, **options: Any) -> RunReport:
 @pytest.mark.parametrize("threshold", [None, 1, 7])
 @pytest.mark.parametrize("options", [{}, {"slots": 2}, {"window": 0.001}], ids=str)
 def test_results_do_not_depend_on_the_cut(home: Home, threshold: int | None, options: dict[str, Any]) -> None:
-    report = run(home, home.populate(threshold), **options)
-    assert report.windows == 1
+    run(home, home.populate(threshold), **options)
     assert home.rows() == [KEYS, KEYS, KEYS * FILES]
 
 
 @pytest.mark.spark
 def test_nor_do_they_on_spark(home: Home) -> None:
-    assert run(home, home.populate(1), runner="spark").windows == 1
+    assert run(home, home.populate(1), runner="spark").windows > 1
     assert home.rows() == [KEYS, KEYS, KEYS * FILES]
 
 
-def test_a_second_launch_with_more_input_is_refused(home: Home) -> None:
+def test_a_second_launch_adds_more_input(home: Home) -> None:
     run(home, home.populate())
     assert run(home, home.populate()).windows == 0  # nothing new
     home.add("more")
-    for _ in range(2):
-        with pytest.raises(ScopeNotWritten) as caught:
-            run(home, home.populate())
-    assert [name for name, _, _ in caught.value.operators] == ["count"]
-    assert "earlier launches have read other input" in str(caught.value)
-    assert home.rows() == [KEYS, KEYS, KEYS * FILES]
-    run(home, home.populate(), fresh=True)
+    run(home, home.populate())
     assert home.rows() == [KEYS, KEYS, KEYS * (FILES + 1)]
 
 
@@ -122,12 +115,6 @@ def test_results_of_each_window_are_written_down(home: Home) -> None:
     assert home.rows()[0] > KEYS
     home.add("more")
     assert run(home, home.populate(4, scope="window")).windows >= 1
-
-
-def test_a_continuous_launch_is_refused_before_it_starts(home: Home) -> None:
-    with pytest.raises(ScopeNotWritten, match="by time and size"):
-        run(home, home.populate(), continuous=True)
-    assert not (home.folder / "run").exists()
 
 
 class Largest(Operator):
@@ -176,6 +163,19 @@ def test_operators_with_a_windows_state_get_all_input(source: Any, largest: Any,
 
     run_dag(populate_dag)
     assert seen.records == expected
+
+
+def test_a_continuous_launch_is_refused_before_it_starts(tmp_path: Path) -> None:
+    def populate_dag(dag: DAG, conf: object) -> None:
+        numbers = dag.add_operator("numbers", InWindows([[1], [2]]))
+        most = dag.add_operator("most", Largest())
+        dag.add_stream("n", numbers.output, most.input)
+        dag.add_stream("m", most.output, dag.add_operator("seen", Collector[int]()).input)
+
+    with pytest.raises(ScopeNotWritten, match="by time and size") as caught:
+        run_dag(populate_dag, continuous=True, run_folder=str(tmp_path / "run"))
+    assert [name for name, _, _ in caught.value.operators] == ["most"]
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_second_launch_is_refused_on_the_driver_too(tmp_path: Path) -> None:
@@ -236,12 +236,11 @@ def test_a_dataset_is_taken_whole_and_the_ledger_says_so(home: Home) -> None:
         dag.add_stream("c", count.output, writer.input)
 
     assert run_dag(first, run_folder=f"{home.folder}/run1").windows > 1
-    assert run_dag(second, run_folder=f"{home.folder}/run2").windows == 1
+    assert run_dag(second, run_folder=f"{home.folder}/run2").windows > 1
     counted = read_dataset(f"{home.folder}/counted")
     assert sorted(counted.to_table().to_pylist(), key=str) == [{"key": f"k{n}", "value": FILES} for n in range(KEYS)]
-    (entry,) = Ledger.open(f"{home.folder}/counted").data_entries()
-    inputs = entry.event.inputs
-    assert (inputs[0].prev_block, inputs[0].rows) == (None, KEYS * FILES)
+    events = [entry.event for entry in Ledger.open(f"{home.folder}/counted").entries()]
+    assert sum(each.rows for event in events if isinstance(event, ExecuteQuery) for each in event.inputs) == KEYS * FILES
 
 
 @pytest.mark.parametrize("threshold", [None, 1])

@@ -371,8 +371,8 @@ def _operator(node: Node) -> Operator:
     if kind == "TopN":
         return TopN[Pair](TOP, of, by=by, combiner=node.combiner, scope="window")
     if kind == "Count":
-        return Count[Pair, int](by=by, combiner=node.combiner, running=bool(how), scope="all" if how else "window")
-    return _VALUES[kind](of, by=by, combiner=node.combiner, running=bool(how), scope="all" if how else "window")
+        return Count[Pair, int](by=by, combiner=node.combiner, scope="window")
+    return _VALUES[kind](of, by=by, combiner=node.combiner, scope="window")
 
 
 _VALUES: dict[str, Any] = {"Sum": Sum, "Min": Min, "Max": Max, "Average": Average}

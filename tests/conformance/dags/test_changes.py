@@ -19,7 +19,7 @@ from dagflow.lineage.peek import peek_at
 from dagflow.render.peek import peek_text
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, OperatorTask, check_operator, run_dag, run_operator
-from operators import Expect, Filter, GroupBy, Map, RecordWriter, agg
+from operators import Distinct, Expect, Filter, GroupBy, Map, RecordWriter, agg
 from tests.conformance.orders import Newest, Order, doubled
 from tests.conformance.windows import InWindows
 from tests.tiers import examples
@@ -171,6 +171,24 @@ def test_groups_do_not_count_what_is_taken_back(runner: str) -> None:
 @settings(max_examples=examples(25), suppress_health_check=[HealthCheck.too_slow])
 def test_groups_of_any_changes(windows: list[list[Order]]) -> None:
     assert grouped(windows) == groups_of(windows)
+
+
+@pytest.mark.parametrize("combiner", [True, False])
+def test_distinct_rows_that_are_gone_are_taken_back(combiner: bool) -> None:
+    seen = Collector[Any]()
+
+    def populate_dag(dag: DAG, conf: object) -> None:
+        source = dag.add_operator("source", InWindows[Order](CORRECTED))
+        newest = dag.add_operator("newest", Newest())
+        worths = dag.add_operator("worths", Distinct("worth", combiner=combiner))
+        dag.add_operator("seen", seen)
+        dag.add_stream("all", source.output, newest.input)
+        dag.add_stream("current", newest.output, worths.input)
+        dag.add_stream("different", worths.output, seen.input)
+
+    run_dag(populate_dag)
+    newest = {order.number: order for window in CORRECTED for order in window}
+    assert sorted(row["worth"] for row in seen.records) == sorted({order.worth for order in newest.values()})
 
 
 # ------------------------------------------------------------------------------------------------ what cannot follow is refused

@@ -126,12 +126,6 @@ class Within(Module):
         self.output.set(inner.output)
 
 
-@attrs.define
-class Share(Sum[Counted, str, int]):
-    def result(self, value: int, count: int) -> float:
-        return 1 / (value - 2)  # "the" comes twice
-
-
 BEFORE = "a.txt, at or after position"
 BEHIND = "task s0-0000, which was given bytes 0 to"
 CASES: dict[str, tuple[Callable[[], Any], str, str | None]] = {
@@ -197,14 +191,6 @@ def test_in_process(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["ahead", "values", "event time", "module", "combiner of batches", "join"])
 def test_on_spark(spark_session: Any, tmp_path: Path, name: str) -> None:
     check("spark", tmp_path, name)
-
-
-def test_a_result_that_fails_names_its_group(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("the cat\nthe dog\n")
-    with pytest.raises(OperatorFailed, match=r"operator 'it' failed in end_window\(\): ZeroDivisionError") as caught:
-        run_dag(failing(Share("n", by="word"), tmp_path))
-    assert (caught.value.window, caught.value.source) == (0, None)
-    assert caught.value.record == "Partial(key='the', value=2, count=2, large=None)"
 
 
 def test_a_port_of_split_names_it_too(tmp_path: Path) -> None:

@@ -196,7 +196,7 @@ def test_records_that_were_combined_before_an_exchange_count_one_by_one(runner: 
         dag.add_stream("counts", count.output, seen.input)
 
     run_dag(populate_dag, runner=runner, subscribers=[events.append])
-    assert verdicts(events) == [(0, 100, 1, "ok")]
+    assert verdicts(events)[0] == (0, 100, 1, "ok")
 
 
 class Start(Operator):

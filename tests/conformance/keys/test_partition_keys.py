@@ -27,8 +27,9 @@ from dagflow.scaling import (
     resized,
 )
 from dagflow.testing import Collector, run_dag
-from operators import FlatMap
+from operators import Filter, FlatMap
 from tests.conformance.keys.exchanges import Counted, read, words
+from tests.conformance.windows import InWindows
 
 WORDS = [f"word{n}" for n in range(200)]
 
@@ -213,3 +214,37 @@ def test_keys_of_nobody_end_the_run_before_its_first_window(source: Path) -> Non
         KeysMisassigned, match=r"the keys of port locate\.input \(hash & 3\) .*\n  to no partition: 3\n  to several: 1"
     ):
         run_dag(located(source, Dealt([[keys(3, 0, 1), keys(3, 1, 2)]]), Collector[Located]()), runner="local")
+
+
+@attrs.define
+class InPartition(Operator):
+    """Emits the key of each row, with the partition that it has come to."""
+
+    input = InputPort[Any](partition_by="k")
+    output = OutputPort[tuple[int, int]]()
+
+    def setup(self, context: OperatorContext) -> None:
+        self.context = context
+
+    @input.process
+    def each(self, row: dict[str, int]) -> None:
+        self.output.emit((row["k"], self.context.partition))
+
+
+def test_a_dict_is_a_row_with_a_key() -> None:
+    seen = Collector[tuple[int, int]]()
+
+    def populate_dag(dag: DAG, conf: object) -> None:
+        source = dag.add_operator("source", InWindows[Any]([[{"k": n % 5, "v": n} for n in range(20)]]))
+        keep = dag.add_operator("keep", Filter[Any](lambda row: row["v"] > 3))
+        keyed = dag.add_operator("keyed", InPartition())
+        dag.add_operator("seen", seen)
+        dag.set_attributes(keyed, partitioner=StatelessPartitioner(3))
+        dag.add_stream("all", source.output, keep.input)
+        dag.add_stream("kept", keep.output, keyed.input)
+        dag.add_stream("keys", keyed.output, seen.input)
+
+    run_dag(populate_dag)
+    assert len(seen.records) == 16
+    assert {key for key, _ in seen.records} == {0, 1, 2, 3, 4}
+    assert len(set(seen.records)) == 5

@@ -16,6 +16,7 @@ from dagflow.ledger import (
     EntryRef,
     ExecuteQuery,
     InputSlice,
+    KeptFiles,
     Ledger,
     OffsetInterval,
     SchemaField,
@@ -58,6 +59,11 @@ def filed(**changes):
 
 def halves():
     return (attrs.evolve(rows(0, 5).files[0], path="a"), attrs.evolve(rows(5, 5).files[0], path="b"))
+
+
+def keeping(files, replaces=True):
+    data = attrs.evolve(rows(10, 5), replaces=replaces, kept=(KeptFiles(schema=1, files=files),))
+    return AddData(txn=txn(1), prev_offset=9, new_data=data)
 
 
 def field(name="value", type="string", optional=False):
@@ -142,6 +148,9 @@ EVENTS = {
     "path_inside, absolute": [ROOT, SCHEMA, filed(path="/etc/passwd")],
     "path_inside, empty": [ROOT, SCHEMA, filed(path="")],
     "file_once": [ROOT, SCHEMA, sliced(files=tuple(attrs.evolve(each, path="a") for each in halves()))],
+    "kept_before, nothing is replaced": [ROOT, SCHEMA, FIRST, keeping(rows(0, 10).files, replaces=False)],
+    "kept_before, order": [ROOT, SCHEMA, sliced(files=halves()), keeping(halves()[::-1])],
+    "kept_before, later rows": [ROOT, SCHEMA, FIRST, keeping(rows(10, 5, path="b").files)],
     "sizes_positive": [ROOT, SCHEMA, filed(size=-1)],
     "sizes_positive, checkpoint": [ROOT, AddData(txn=txn(0), new_checkpoint=attrs.evolve(STATE, size=-1))],
     "something_added": [ROOT, AddData(txn=txn(0), new_watermark=1), AddData(txn=txn(1), new_watermark=1)],

@@ -291,8 +291,9 @@ CASES: list[tuple[Callable[[DAG], object], type, str, str]] = [
         ClassWrong,
         "DF018",
         "class Shared: seen is a set that all copies of the operator share, over windows and partitions (LINE)\n"
-        "  help: write seen = WindowState(factory=set), which begins anew with each window, or State(…) for what is kept over "
-        "windows; if nothing changes it, write it in capitals: SEEN",
+        "  help: write seen = WindowState(factory=set), which begins anew with each window, or State(…) or MapState(…) for what "
+        "is kept over windows; if nothing changes it, write it in capitals, SEEN, or make it a tuple, a frozenset or a "
+        "MappingProxyType",
     ),
     (
         broken_output_folders,

@@ -25,7 +25,7 @@ from dagflow.model.types.forms import to_batch
 from dagflow.model.types.keys import KeyAssignment, Router, key_hash, key_of
 from dagflow.model.types.records import ReaderRecord
 from operators import BlockReader, FileSplitterInput, Map
-from operators.aggregate.groups.totals import entry_of
+from operators.aggregate.kept_keys import entry_of
 from tests.conformance.keys.keyed_classes import GROUPS, KINDS, Colour, Folded, Item, Level, Nested, Noted, Share
 
 EPOCH = datetime.datetime.fromisoformat("1970-01-01")

@@ -105,6 +105,20 @@ def test_unsigned_and_text_columns_of_all_kinds(values: list[int]) -> None:
     assert list(router.of_batch(numbers)) == [KeyAssignment(16).of_group(group_of(value)) for value in values]
 
 
+@given(
+    st.lists(st.none() | st.floats(width=32) | st.integers(-(2**70), 2**70).map(float)),
+    st.sampled_from([pa.float64(), pa.float32()]),
+)
+def test_columns_of_floats_and_nulls(values: list[float | None], kind: pa.DataType) -> None:
+    key = key_of("value")
+    assert key is not None
+    router = Router("p", key, Any, KeyAssignment(GROUPS))
+    for some in (values, [each for each in values if each is not None]):
+        column = pa.array(some, kind)
+        expected = [group_of(each) for each in column.to_pylist()]
+        assert router.groups(pa.record_batch({"value": column})).tolist() == expected
+
+
 @given(st.integers(1, 300))
 def test_each_partition_has_a_run_of_groups(partitions: int) -> None:
     places = [KeyAssignment(partitions).of_group(group) for group in range(0, GROUPS, 7)]

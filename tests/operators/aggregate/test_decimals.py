@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagflow.testing import Window, run_operator
-from operators import Average, Sum, Tumbling
+from dagflow.errors import ColumnTypeChanged
+from dagflow.testing import OperatorTask, Window, run_operator
+from operators import Average, GroupBy, Sum, Tumbling, agg
 from tests.tiers import examples
 
 MOST = Decimal(10**38 - 1).scaleb(-18, decimal.Context(prec=60))
@@ -32,8 +33,8 @@ SUMS: dict[str, Any] = {
     "columns": lambda values: (Sum("v"), [Window([batch(values)])]),
     "records": lambda values: (Sum(), [Window(values)]),
     "by key": lambda values: (Sum("v", by="at"), [Window([batch(values)])]),
-    "running": lambda values: (Sum("v", running=True), [Window([batch([each])]) for each in values]),
-    "running, of records": lambda values: (Sum(running=True), [Window([each]) for each in values]),
+    "in windows": lambda values: (Sum("v"), [Window([batch([each])]) for each in values]),
+    "records in windows": lambda values: (Sum(), [Window([each]) for each in values]),
     "time windows": lambda values: (tumbling("at"), [Window([batch(values)])]),
     "open time windows": lambda values: (tumbling("at"), [Window([batch([each])]) for each in values]),
     "time windows of records": lambda values: (
@@ -53,17 +54,30 @@ def test_sums_are_exact(kind: str, values: list[Decimal]) -> None:
     assert Fraction(found) == sum(map(Fraction, values))
 
 
-def test_a_sum_with_more_digits_than_any_column_is_a_bad_record() -> None:
-    huge = Decimal("1E+500")
-    with pytest.raises(Exception, match="has more than 400 digits"):
+def test_a_decimal_with_more_digits_than_any_column_is_a_bad_record() -> None:
+    huge = Decimal("1E+38")
+    with pytest.raises(Exception, match="needs 39 digits before the point and 0 behind it: a column has 38"):
         run_operator(Sum(), {"input": [Decimal(1), huge]})
     assert run_operator(Sum(on_error="skip"), {"input": [Decimal(1), huge, Decimal(2)]})["output"][0].value == 3
 
 
 @pytest.mark.parametrize("values", [[MOST, MOST, MOST.copy_negate()], [Decimal(1), Decimal(1), Decimal(0)], [MOST] * 7])
-def test_averages_have_the_digits_of_a_column(values: list[Decimal]) -> None:
-    whole = sum(map(Fraction, values)) / len(values)
-    expected = decimal.Context(prec=38).divide(Decimal(whole.numerator), Decimal(whole.denominator))
+def test_averages_are_rounded_once_to_a_float_as_those_of_totals_are(values: list[Decimal]) -> None:
+    expected = float(sum(map(Fraction, values)) / len(values))
+    (totals,) = run_operator(GroupBy(mean=agg.mean("v")), {"input": [batch(values)]})["output"]
+    assert totals["mean"] == expected
     for given_ in (values, [batch(values)]):
         average = Average() if given_ is values else Average("v")
         assert run_operator(average, {"input": given_})["output"][0].value == expected
+
+
+def test_keys_of_other_digits_are_one_group_and_of_another_scale_are_refused() -> None:
+    """Of another scale, the text of a row that is taken back is not that of the row that stands."""
+    with OperatorTask(GroupBy("v", n=agg.count()), in_batches=True) as task:
+        for digits in (4, 30):
+            task.give("input", pa.record_batch({"v": pa.array([Decimal("1.50")], pa.decimal128(digits, 2))}))
+            rows = task.end_window()["output"]
+        assert rows == [{"v": Decimal("1.50"), "n": 2}]
+        task.give("input", pa.record_batch({"v": pa.array([Decimal("1.5")], pa.decimal128(4, 1))}))
+        with pytest.raises(ColumnTypeChanged, match="'v' is decimal128\\(4, 1\\), and was"):
+            task.end_window()

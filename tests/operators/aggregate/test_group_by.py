@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
+import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -14,7 +17,7 @@ import attrs
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dagflow import DAG, Window
@@ -22,7 +25,7 @@ from dagflow.errors import ColumnNotThere, ColumnTypeChanged, RowsNotKept, Total
 from dagflow.testing import Collector, OperatorTask, run_dag, run_operator
 from operators import Distinct, GroupBy, TopN, agg
 from operators.aggregate.accumulators import Accumulator, accumulated, merged
-from operators.aggregate.group_by import PartialGroupBy
+from operators.aggregate.group_by import GroupByResult, PartialGroupBy
 from tests.conformance.windows import InWindows
 from tests.tiers import examples
 
@@ -217,6 +220,136 @@ def test_windows_and_launches(case: Case, port: str) -> None:
     assert +stands == expected(case)
 
 
+@given(cases(), st.data())
+@settings(max_examples=examples(100), deadline=None)
+def test_the_result_at_emission_points(case: Case, data: st.DataObject) -> None:
+    """At each of them all rows that stand come, none taken back; in between nothing, whichever windows these are."""
+    states, given_so_far = None, list[tuple[pa.RecordBatch, bool]]()
+    steps = [(chunk, False) for chunk in case.chunks(case.rows)] + [(chunk, True) for chunk in case.chunks(case.taken_back)]
+    for number, (chunk, retracts) in enumerate(steps):
+        emits = number == len(steps) - 1 or data.draw(st.booleans())
+        operator = GroupByResult(keys=case.keys, aggregates=aggregates(case.kind))
+        with OperatorTask(operator, in_batches=True, window=number, states=states) as task:
+            task.context.emits = emits
+            result = Batches(task)
+            task.give("input", chunk, retracts=retracts)
+            task.end_window()
+            states = task.states()
+        given_so_far.append((chunk, retracts))
+        with OperatorTask(GroupBy(*case.keys, **aggregates(case.kind)), in_batches=True) as task:
+            whole = Batches(task)
+            for each, takes_back in given_so_far:
+                task.give("input", each, retracts=takes_back)
+        assert result.rows == (whole.rows if emits else Counter())
+        assert not any(takes_back for _, takes_back in result)
+
+
+def of_values(case: Case) -> Counter[tuple[Any, ...]]:
+    """Aggregates of all values by SQL."""
+    by = ", ".join(f'"{name}"' for name in case.keys)
+    rows = pa.table({"#": range(len(case.left)), **dict(zip(case.schema.names, case.batch(case.left).columns, strict=True))})
+    middle = "quantile_cont(v::DOUBLE, 0.3)" if case.kind in ADDED_UP else "NULL"
+    with duckdb.connect() as connection:
+        connection.register("rows", rows)
+        each = (
+            f"SELECT {by + ', ' if by else ''} count(DISTINCT v), list(v ORDER BY v) FILTER (v IS NOT NULL), {middle} FROM rows"
+        )
+        groups = connection.sql(f"{each} GROUP BY {by}" if by else f"{each} HAVING count(*) > 0").fetchall()
+    return Counter(tuple(map(approximate, group)) for group in groups)
+
+
+def approximate(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(plain, value))
+    return f"{value + 0.0:.9e}" if isinstance(value, float) and math.isfinite(value) else plain(value)
+
+
+@given(cases(), st.sampled_from([GroupBy, GroupByResult]))
+@settings(max_examples=examples(100), deadline=None)
+def test_aggregates_of_all_values(case: Case, kind: type[GroupBy]) -> None:
+    """Over windows, with rows that are taken back."""
+    assume(case.kind != "timestamp")  # whose objects have no nanoseconds
+    wanted: dict[str, Any] = {"different": agg.count_distinct("v"), "all": agg.collect("v")}
+    if case.kind in ADDED_UP:
+        wanted["middle"] = agg.quantile("v", 0.3)
+    states, stands = None, Counter[tuple[Any, ...]]()
+    steps = [(chunk, False) for chunk in case.chunks(case.rows)] + [(chunk, True) for chunk in case.chunks(case.taken_back)]
+    for number, (chunk, retracts) in enumerate(steps):
+        operator = kind(keys=case.keys, aggregates=wanted)
+        with OperatorTask(operator, in_batches=True, window=number, states=states) as task:
+            task.give("input", chunk, retracts=retracts)
+            task.end_window()
+            states = task.states()
+        if kind is GroupByResult:
+            stands.clear()
+        for records, change in ((task.retracted["output"], stands.subtract), (task.emitted["output"], stands.update)):
+            change(tuple(map(approximate, (*row.values(), *([] if "middle" in row else [None])))) for row in records)
+    assert +stands == of_values(case)
+
+
+@given(st.lists(st.one_of(st.none(), st.floats(-1e9, 1e9), st.just(math.inf)), max_size=8), st.randoms(use_true_random=False))
+def test_deviations_are_exact(values: list[float | None], chance: Any) -> None:
+    """In any order, and as exact as a float can be."""
+    numbers = [value for value in values if value is not None]
+    shuffled = chance.sample(values, len(values))
+    batches = [pa.record_batch({"v": pa.array(each, pa.float64())}) for each in (values, shuffled)]
+    found = [run_operator(GroupBy(d=agg.stddev("v")), {"input": [batch]})["output"] for batch in batches]
+    assert repr(found[0]) == repr(found[1])
+    if not values:
+        assert found[0] == []
+    elif len(numbers) < 2:
+        assert found[0] == [{"d": None}]
+    elif math.inf in numbers:
+        assert math.isnan(found[0][0]["d"])
+    else:
+        assert found[0][0]["d"] == pytest.approx(statistics.stdev(map(Fraction, numbers)), rel=1e-15)
+
+
+def test_integers_that_no_float_holds() -> None:
+    """A quantile is the float next to it, a deviation exact."""
+    rows = pa.record_batch({"v": pa.array([2**53 + 1, 2**53 + 3, 2**63 - 1], pa.int64())})
+    wanted = {"q": agg.quantile("v", 1), "d": agg.stddev("v")}
+    assert run_operator(GroupBy(aggregates=wanted), {"input": [rows]})["output"] == [
+        {"q": 2.0**63, "d": pytest.approx(statistics.stdev(map(Fraction, rows.column("v").to_pylist())))}
+    ]
+
+
+def test_a_quantile_is_of_a_share() -> None:
+    with pytest.raises(ValueError, match="a quantile is of a share from 0 to 1, not 50"):
+        agg.quantile("v", 50)
+    with pytest.raises(ValueColumnRefused):
+        run_operator(GroupBy(aggregates={"q": agg.quantile("v", 0.5)}), {"input": [pa.record_batch({"v": ["a"]})]})
+
+
+WIDER: dict[str, list[tuple[pa.DataType, Any]]] = {
+    "integers, then floats": [(pa.int64(), 3), (pa.float64(), 0.25), (pa.null(), None), (pa.int32(), 5)],
+    "decimals of more digits": [(pa.decimal128(5, 1), Decimal("1.5")), (pa.decimal128(9, 4), Decimal("0.1251")), (pa.int8(), 7)],
+    "longer integers": [(pa.int8(), 3), (pa.int64(), 1 << 40), (pa.int16(), -4)],
+    "no values at first": [(pa.null(), None), (pa.int32(), 2), (pa.float64(), 0.5)],
+}
+
+
+@pytest.mark.parametrize("result", [False, True])
+@pytest.mark.parametrize("name", WIDER)
+@given(order=st.data())
+@settings(max_examples=examples(10), deadline=None)
+def test_values_become_wider_over_windows(name: str, result: bool, order: st.DataObject) -> None:
+    """Groups that are not touched meanwhile keep what they had in the columns of the earlier type."""
+    windows, values = [], defaultdict[str, list[Any]](list)
+    for kind, value in order.draw(st.permutations(WIDER[name])):
+        keys = order.draw(st.lists(st.sampled_from("abc"), min_size=1, max_size=3))
+        windows.append(Window([pa.record_batch({"k": keys, "v": pa.array([value] * len(keys), kind)})]))
+        for key in keys:
+            values[key] += [] if value is None else [value]
+    aggregates = {"total": agg.sum("v"), "mean": agg.mean("v"), "least": agg.min("v"), "most": agg.max("v"), "n": agg.count("v")}
+    operator = (GroupByResult if result else GroupBy)(keys=("k",), aggregates=aggregates)
+    last = {row.pop("k"): tuple(row.values()) for row in run_operator(operator, {"input": windows})["output"]}
+    assert last == {
+        key: (sum(own), pytest.approx(float(sum(own)) / len(own)), min(own), max(own), len(own)) if own else (None,) * 4 + (0,)
+        for key, own in values.items()
+    }
+
+
 @given(cases())
 @settings(max_examples=examples(100), deadline=None)
 def test_without_a_partial_aggregation(case: Case) -> None:
@@ -234,8 +367,8 @@ def test_without_changes_only_the_extremes_are_kept() -> None:
     partial = PartialGroupBy(keys=["k"], aggregates={"least": agg.min("v")})
     found = run_operator(partial, {"input": [rows]})["output"]
     assert found == [
-        {"k": 1, "#rows": 2, "least#values": [{"value": 3, "n": 1}]},
-        {"k": 2, "#rows": 1, "least#values": []},
+        {"k": 1, "#rows": 2, "least#values:int64": [{"value": 3, "n": 1}]},
+        {"k": 2, "#rows": 1, "least#values:int64": []},
     ]
 
 
@@ -252,8 +385,10 @@ def test_a_column_without_values_takes_the_type_of_later_ones() -> None:
 
 
 def test_what_cannot_be_right_is_refused() -> None:
+    with pytest.raises(ColumnTypeChanged, match="'v' is double, and was decimal128"):
+        grouped({"k": [1], "v": [Decimal(1)]}, {"k": [1], "v": [0.5]}, total=agg.sum("v"))
     with pytest.raises(ColumnTypeChanged, match="'v' is double, and was int64 before"):
-        grouped({"k": [1], "v": [1]}, {"k": [1], "v": [0.5]}, total=agg.sum("v"))
+        grouped({"k": [1], "v": [2**62 + 1]}, {"k": [1], "v": [0.5]}, least=agg.min("v"))
     with pytest.raises(TotalNotHeld, match="'total' is 9223372036854775808 in a group"):
         grouped({"k": [1, 1], "v": [2**62, 2**62]}, total=agg.sum("v"))
     with pytest.raises(ValueColumnRefused):
@@ -300,6 +435,29 @@ def test_types_of_keys_stay_of_one_kind() -> None:
     for other in (["a"], [0.5]):
         with pytest.raises(ColumnTypeChanged, match=r"the column 'k' is (string|double), and was int64 before"):
             grouped({"k": [1]}, {"k": other}, n=agg.count())
+
+
+@pytest.mark.parametrize("function", [agg.sum, agg.mean, agg.min, agg.max])
+@pytest.mark.parametrize(
+    ("narrow", "wide"),
+    [
+        (pa.array([2**53, -(2**53), -7]), pa.array([0.25, -1e300])),
+        (pa.array([2**62, 2**62, -3]), pa.array([Decimal("0.25")])),
+        (pa.array([Decimal("1.5"), Decimal("-2.5")]), pa.array([Decimal("0.125")])),
+        (pa.array([5, -6], pa.int8()), pa.array([2**40])),
+        (pa.array([0.5], pa.float32()), pa.array([0.1])),
+    ],
+)
+def test_values_may_become_wider(function: Any, narrow: Any, wide: Any) -> None:
+    """In whatever order they come."""
+    parts = [narrow[start : start + 1] for start in range(len(narrow))] + [wide]
+    total = function("v")
+    kind = pa.decimal128(38, wide.type.scale) if pa.types.is_decimal(wide.type) else wide.type
+    whole = pa.concat_arrays([part.cast(kind) for part in parts])
+    (expected,) = grouped({"k": pa.array([1] * len(whole)), "v": whole}, v=total)
+    for order in itertools.permutations(parts):
+        batches = [{"k": pa.array([1] * len(part)), "v": part} for part in order]
+        assert grouped(*batches, v=total) == [expected]
 
 
 def test_partial_groups_without_values_join_others() -> None:

@@ -16,6 +16,7 @@ from dagflow.errors import ColumnTypeChanged, NeverInserted, OtherColumns, Recor
 from dagflow.testing import OperatorTask, Window, check_operator, run_operator
 from operators import Deduplicate, Distinct, TopN, agg
 from tests.operators.aggregate.test_group_by import VALUES, Batches, rows_of
+from tests.operators.small_portions import small_portions
 from tests.tiers import examples
 
 FLOATS = ("float64", "float32")
@@ -127,16 +128,18 @@ def check(name: str, case: Case, *, is_changing: bool, partial: bool = False) ->
 
 @pytest.mark.parametrize("name", RANKINGS)
 @settings(max_examples=examples(60), deadline=None)
-@given(case=cases(), partial=st.booleans())
-def test_any_changes(name: str, case: Case, partial: bool) -> None:
-    check(name, case, is_changing=True, partial=partial)
+@given(case=cases(), partial=st.booleans(), small=st.booleans())
+def test_any_changes(name: str, case: Case, partial: bool, small: bool) -> None:
+    with small_portions(small=small):
+        check(name, case, is_changing=True, partial=partial)
 
 
 @pytest.mark.parametrize("name", RANKINGS)
 @settings(max_examples=examples(60), deadline=None)
-@given(case=cases(changes=False), partial=st.booleans())
-def test_any_rows_that_stay(name: str, case: Case, partial: bool) -> None:
-    check(name, case, is_changing=False, partial=partial)
+@given(case=cases(changes=False), partial=st.booleans(), small=st.booleans())
+def test_any_rows_that_stay(name: str, case: Case, partial: bool, small: bool) -> None:
+    with small_portions(small=small):
+        check(name, case, is_changing=False, partial=partial)
 
 
 @pytest.mark.parametrize("name", ["top", "newest", "by a function"])

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import enum
+from fractions import Fraction
 from typing import Any
 
 import attrs
@@ -199,3 +201,41 @@ def test_a_column_that_is_no_key_has_the_name_that_it_was_given() -> None:
     batch = pa.RecordBatch.from_pydict({"at": [1], "tags": [["a"]]})
     with pytest.raises((OperatorFailed, KeyColumnRefused), match="'tags'"):
         run_operator(Tumbling(60, time="at", by="tags"), {"input": [batch]})
+
+
+def at(*seconds: int) -> Window:
+    return Window([second * 1_000_000 for second in seconds])
+
+
+def counts_of(**properties: Any) -> Any:
+    return Tumbling[Any, Any, int](60, time=lambda record: record, **properties)
+
+
+def test_a_window_that_fires_again_takes_its_result_back() -> None:
+    found = run_operator(counts_of(allowed_lateness=600), {"input": [at(5), at(70), at(71), at(8), at(200)]})
+    assert [(r.start.minute, r.value, r.firing) for r in found["output"]] == [(0, 1, 0), (0, 2, 1), (1, 2, 0), (3, 1, 0)]
+    assert [(r.start.minute, r.value, r.firing) for r in found.retracted["output"]] == [(0, 1, 0)]
+
+
+def test_final_results_come_once() -> None:
+    windows = {"input": [at(5), at(70), at(8), at(200), at(300)]}
+    found = run_operator(counts_of(allowed_lateness=60, emit="final"), windows)
+    assert [(r.start.minute, r.value, r.firing) for r in found["output"]] == [(0, 2, 0), (1, 1, 0), (3, 1, 0)], "not the open one"
+    assert "output" not in found.retracted
+
+
+@pytest.mark.parametrize(
+    ("properties", "changes"),
+    [({}, True), ({"emit": "final"}, False), ({"scope": "window"}, False), ({"fire_at_end": False}, False)],
+)
+def test_results_change_where_a_window_may_fire_again(properties: dict[str, Any], changes: bool) -> None:
+    assert counts_of(**properties).emits_changes is changes
+    assert Tumbling.late.only_adds, "late records are never taken back"
+
+
+@pytest.mark.parametrize("values", [[2**62, 2**62, 2**62], [0.1, 0.2, 0.3, 1e300, -1e300], [decimal.Decimal("0.1")] * 3])
+def test_sums_are_exact_over_windows(values: list[Any]) -> None:
+    sums = Tumbling[Any, Any, Any](60, time=lambda _: 5, aggregate="sum", of=lambda record: record)
+    found = run_operator(sums, {"input": [Window([value]) for value in values]})["output"][-1]
+    exact = sum(map(Fraction, values))
+    assert found.value == (float(exact) if isinstance(values[0], float) else exact)

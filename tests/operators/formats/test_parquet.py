@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime
+import gc
 import gzip
 import io
 from pathlib import Path
@@ -17,6 +18,7 @@ from dagflow.testing import assert_reader_is_splittable, run_operator, scan_read
 from dagflow.testing.files import blocks_of
 from dagflow.testing.readers import CountedFiles
 from operators import ParquetFormat, ScanReader
+from operators.formats.binary.arrow_file import ArrowFile
 from operators.formats.errors import FileCutShort, FileDamaged, FormatUnsupported, NotOfFormat, ValueMisfit
 from operators.formats.predicates import Predicate
 from operators.sinks.files.partitions import NO_VALUE
@@ -102,6 +104,13 @@ def tracker(length: int) -> Any:
     from dagflow.ranges import OffsetRangeTracker
 
     return OffsetRangeTracker(0, length)
+
+
+def test_nothing_of_a_file_stays_in_memory(path: Path) -> None:
+    """Arrow holds files where the garbage collector does not look."""
+    assert scan_table(ScanReader(ParquetFormat()), path).num_rows
+    gc.collect()
+    assert not [each for each in gc.get_objects() if type(each) is ArrowFile]
 
 
 def test_rows_are_counted_by_metadata_alone(path: Path) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dagflow.errors import ColumnNotThere, OperatorFailed
 from dagflow.runtime.stage.outlet import Outlet
-from dagflow.testing import Window, run_operator
+from dagflow.testing import OperatorTask, Window, run_operator
 from operators import HashJoin
 from operators.join.errors import JoinColumnsClash, JoinColumnsDiffer, JoinColumnsUnknown, JoinKeyRefused, JoinSideTooLarge
 from tests.tiers import examples
@@ -91,6 +91,11 @@ NUMBERS = st.integers(-2, 2) | st.none()
 TYPES = [pa.int8(), pa.int64(), pa.uint64(), pa.float32(), pa.float64(), pa.decimal128(5, 2), pa.bool_()]
 
 
+def column_of(kind: pa.DataType, values: list[int | None]) -> Any:
+    fitting = [None if v is None else bool(v) if kind == pa.bool_() else abs(v) if kind == pa.uint64() else v for v in values]
+    return pa.array([Decimal(v) if kind == TYPES[-2] and v is not None else v for v in fitting], kind)
+
+
 @given(
     st.sampled_from(TYPES),
     st.sampled_from(TYPES),
@@ -101,11 +106,7 @@ TYPES = [pa.int8(), pa.int64(), pa.uint64(), pa.float32(), pa.float64(), pa.deci
 def test_keys_of_other_types_meet_where_they_are_equal_in_python(
     one: Any, other: Any, lefts: Any, rights: Any, scope: Any
 ) -> None:
-    columns = []
-    for kind, values in ((one, lefts), (other, rights)):
-        fitting = [None if v is None else bool(v) if kind == pa.bool_() else abs(v) if kind == pa.uint64() else v for v in values]
-        columns.append(pa.array([Decimal(v) if kind == TYPES[-2] and v is not None else v for v in fitting], kind))
-    left, right = columns
+    left, right = column_of(one, lefts), column_of(other, rights)
     tables = {
         "left": [pa.table({"key": left, "row": range(len(left))})],
         "right": [pa.table({"key": right, "at": pa.array(range(len(right)), pa.int64())})],
@@ -117,6 +118,22 @@ def test_keys_of_other_types_meet_where_they_are_equal_in_python(
         for j, y in enumerate(right.to_pylist())
         if x is not None and y is not None and x == y
     ]
+
+
+@given(st.sampled_from(TYPES), st.sampled_from(TYPES), st.lists(NUMBERS, max_size=6), st.lists(NUMBERS, max_size=6))
+def test_keys_of_other_types_meet_over_windows(one: Any, other: Any, lefts: list[Any], rights: list[Any]) -> None:
+    states: Any = None
+    found = []
+    for window, (side, kind, values) in enumerate((("left", one, lefts), ("right", other, rights))):
+        keys = column_of(kind, values)
+        rows = pa.record_batch({"key": keys, "row" if side == "left" else "at": pa.array(range(len(keys)), pa.int64())})
+        with OperatorTask(HashJoin("key"), in_batches=True, window=window, states=states) as task:
+            task.give(side, rows)
+            task.end_window()
+            found += [(row["row"], row["at"]) for row in task.emitted["output"]]
+            states = task.states()
+    ones, others = column_of(one, lefts).to_pylist(), column_of(other, rights).to_pylist()
+    assert sorted(found) == [(i, j) for i, x in enumerate(ones) for j, y in enumerate(others) if x is not None and x == y]
 
 
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])

@@ -18,6 +18,7 @@ from operators import HashJoin
 from operators.aggregate.errors import NeverInserted
 from operators.join.change import KINDS
 from operators.join.errors import JoinColumnChanged, JoinColumnsUnknown, JoinKeysDiffer, JoinRecordNotKept
+from tests.operators.small_portions import small_portions
 from tests.tiers import examples
 
 NAN = float("nan")
@@ -118,9 +119,10 @@ def joined(case: Case, how: Any, **more: Any) -> Iterator[Counter[tuple[Any, ...
 
 @pytest.mark.parametrize("how", KINDS)
 @settings(max_examples=examples(150), deadline=None)
-@given(case=cases())
-def test_any_changes_of_both_sides(how: str, case: Case) -> None:
-    *_, found = joined(case, how)
+@given(case=cases(), small=st.booleans())
+def test_any_changes_of_both_sides(how: str, case: Case, small: bool) -> None:
+    with small_portions(small=small):
+        *_, found = joined(case, how)
     assert found == expected(case, how)
 
 

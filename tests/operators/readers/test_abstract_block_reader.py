@@ -130,9 +130,10 @@ def test_a_block_is_passed_on_after_its_records() -> None:
     reader = LogReader()
     task = OperatorTask(reader)
     order: list[str] = []
-    reader.messages.emit_all = lambda records: order.extend(f"record {r.position}" for r in records)  # type: ignore[method-assign]
-    reader.blocks_metadata_output.emit = lambda block: order.append(f"block {block.block_id}")  # type: ignore[method-assign]
     with task:
+        task.give("blocks_metadata_input", [Offsets(6, 0, 0)])
+        reader.messages.emit_all = lambda records: order.extend(f"record {r.position}" for r in records)  # type: ignore[method-assign]
+        reader.blocks_metadata_output.emit = lambda block: order.append(f"block {block.block_id}")  # type: ignore[method-assign]
         task.give("blocks_metadata_input", [Offsets(7, 0, 2)])
     assert order == ["record 0", "record 1", "block 7"]
 

@@ -13,13 +13,16 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from dagflow import DAG, Window
 from dagflow.errors import ChangesRefused, ColumnTypeChanged, PlanMismatch
-from dagflow.ledger import read_dataset
+from dagflow.launching.build import build
+from dagflow.ledger import Ledger, read_dataset
+from dagflow.planning.view import plan_view
 from dagflow.testing import run_dag, run_operator
 from operators import (
     CsvWriter,
@@ -31,6 +34,7 @@ from operators import (
     JsonLinesFormat,
     JsonLinesWriter,
     Map,
+    ParquetFormat,
     ParquetWriter,
     RecordWriter,
     ScanReader,
@@ -99,17 +103,20 @@ SINKS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], list[Any]]]] = {
 }
 
 
-def populate(home: Path, sink: Any, least: int = 0) -> Callable[[DAG, object], None]:
+def populate(home: Path, sink: Any, least: int = 0, others: tuple[Any, ...] = ()) -> Callable[[DAG, object], None]:
     def populate_dag(dag: DAG, conf: object) -> None:
         files = dag.add_operator("files", FileSplitterInput([str(home / "in")], block_size=30))
         reader = dag.add_operator("reader", ScanReader[Any](JsonLinesFormat(), schema="shop: string, price: int64"))
         totals = dag.add_operator("totals", GroupBy("shop", sold=agg.count(), most=agg.max("price")))
-        few = dag.add_operator("few", Filter[Any](pc.field("most") <= (least or 100)))
         dag.add_operator("sink", sink)
         dag.add_stream("blocks", files.blocks_metadata_output, reader.blocks_metadata_input)
         dag.add_stream("rows", reader.batches, totals.input)
-        dag.add_stream("groups", totals.output, few.input)
-        dag.add_stream("result", few.output, dag.operators["sink"].operator.input)
+        result = totals.output
+        if least:
+            few = dag.add_operator("few", Filter[Any](pc.field("most") <= least))
+            dag.add_stream("groups", totals.output, few.input)
+            result = few.output
+        dag.add_stream("result", result, dag.operators["sink"].operator.input, *others)
 
     return populate_dag
 
@@ -150,6 +157,62 @@ def test_a_result_becomes_empty(name: str, tmp_path: Path) -> None:
         assert len(rows_of(tmp_path)) == left
         if (tmp_path / "out").exists():
             assert read_dataset(tmp_path / "out").count_rows() == left
+
+
+def added(populate_dag: Callable[[DAG, object], None]) -> list[str]:
+    plan = plan_view(build(populate_dag).plan(), "current")
+    return [operator.name for operator in plan.operators if "." in operator.name]
+
+
+def test_a_result_that_a_sink_alone_gets_is_kept_once(tmp_path: Path) -> None:
+    """`GroupBy` has all rows that stand, and gives them to the sink; behind others the sink keeps its own."""
+
+    def with_another(dag: DAG, conf: object) -> None:
+        shops = dag.add_operator("shops", GroupBy("most", n=agg.count()))
+        populate(tmp_path, CsvWriter(tmp_path / "out"), others=(shops.input,))(dag, conf)
+        lines = dag.add_operator("lines", CsvWriter(tmp_path / "shops"))
+        dag.add_stream("of shops", shops.output, lines.input)
+
+    assert added(populate(tmp_path, CsvWriter(tmp_path / "out"))) == []
+    assert added(populate(tmp_path, CsvWriter(tmp_path / "out"), least=5)) == ["sink.current"]
+    assert added(with_another) == ["sink.current"]
+
+
+def test_a_result_that_is_kept_once_becomes_empty(tmp_path: Path) -> None:
+    def populate_dag(dag: DAG, conf: object) -> None:
+        few = dag.read(tmp_path / "in", "json_lines").to(GroupBy("shop", most=agg.max("price"))).to(Filter(pc.field("most") < 5))
+        few.to(GroupBy("most", shops=agg.count())).to(JsonLinesWriter(tmp_path / "out"))
+
+    assert added(populate_dag) == []
+    for number, (rows, left) in enumerate([([("a", 1), ("b", 1)], [(1, 2)]), ([("a", 9), ("b", 9)], []), ([("c", 2)], [(2, 1)])]):
+        write(tmp_path, number, rows)
+        run_dag(populate_dag, run_folder=str(tmp_path / "run"))
+        assert json_rows(tmp_path) == left
+        assert read_dataset(tmp_path / "out").count_rows() == len(left)
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_a_result_becomes_wider(copies: int, tmp_path: Path) -> None:
+    """The ledger has the types of the rows that it has now, whether they are kept once or before each sink."""
+
+    def populate_dag(dag: DAG, conf: object) -> None:
+        rows = dag.add_operator("rows", ScanReader[Any](ParquetFormat(), drift={"changed": "widen"}))
+        files = dag.add_operator("files", FileSplitterInput(tmp_path / "in"))
+        files.blocks_metadata_output.to(rows)
+        lists = {"prices": agg.collect("price")} if copies == 1 else {}
+        totals = rows.batches.to(GroupBy(keys=["shop"], aggregates={"sold": agg.sum("price"), **lists}))
+        for copy in range(copies):
+            totals.to(ParquetWriter(tmp_path / f"out{copy}"))
+
+    (tmp_path / "in").mkdir()
+    for number, prices in enumerate([pa.array([1, 2], pa.int64()), pa.array([0.5]), pa.array([1], pa.int32())]):
+        pq.write_table(pa.table({"shop": ["a", "b"][: len(prices)], "price": prices}), tmp_path / "in" / f"{number}.parquet")
+        run_dag(populate_dag, run_folder=str(tmp_path / "run"))
+    for copy in range(copies):
+        rows = read_dataset(tmp_path / f"out{copy}").to_table().sort_by("shop").to_pylist()
+        assert [(row["shop"], row["sold"]) for row in rows] == [("a", 2.5), ("b", 2.0)]
+        assert copies == 2 or [row["prices"] for row in rows] == [[0.5, 1.0, 1.0], [2.0]]
+        assert not list(Ledger.open(str(tmp_path / f"out{copy}")).verify().problems)
 
 
 def line(row: Any) -> str:

@@ -205,7 +205,7 @@ class TestProperties:
             sink().check()
 
     def test_files_have_no_keys(self) -> None:
-        with pytest.raises(ValueError, match="must be 'append' or 'replace'"):
+        with pytest.raises(ValueError, match="must be 'append', 'replace' or 'changelog'"):
             CsvWriter("out", mode="upsert")  # type: ignore[arg-type]
 
     def test_two_sinks_of_a_folder_agree(self, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dagflow import DAG, StagedWindow
-from dagflow.errors import ChangesRefused, KeysNotUnique
+from dagflow.errors import ChangesRefused, KeysNotUnique, RowsShareKeys
 from dagflow.testing import OperatorTask, run_dag
 from operators import DeltaWriter, FileSplitterInput, GroupBy, IcebergWriter, JsonLinesFormat, ScanReader, agg
 from tests.chaos.dying import die_at
@@ -276,7 +276,7 @@ def test_a_lost_answer_is_found_in_the_table(step: str, kind: str, tmp_path: Pat
 def test_a_launch_is_refused_before_the_decision_and_goes_on_with_other_keys(kind: str, tmp_path: Path) -> None:
     arrive(tmp_path, 0)
     (tmp_path / "in" / "1.jsonl").write_text('{"k": "z", "v": 1}\n')
-    with pytest.raises(KeysNotUnique, match="several rows have the same n"):
+    with pytest.raises(RowsShareKeys, match="rows stand with the same n"):
         run_dag(totals(kind, tmp_path, keys=["n"]), run_folder=str(tmp_path / "run"))
     run_dag(totals(kind, tmp_path), run_folder=str(tmp_path / "run"))
     assert in_order(content(kind, tmp_path)) == expected(tmp_path)

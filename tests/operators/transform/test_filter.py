@@ -143,6 +143,7 @@ def test_what_is_wrong_with_the_data_stays_what_pyarrow_says() -> None:
 @pytest.mark.parametrize("wrong", ["record > 1", True, None, ["a"]])
 def test_neither_function_nor_expression(wrong: Any) -> None:
     with pytest.raises(
-        TypeError, match=r"predicate must be a function of the record, or a pyarrow.compute expression over the batch; got"
+        TypeError,
+        match=r"predicate must be a function of the record, or an expression over the batch, of col.* or pyarrow.compute; got",
     ):
         Filter(wrong)

@@ -79,6 +79,7 @@ def test_it_pickles() -> None:
 
 def test_neither_function_nor_expression() -> None:
     with pytest.raises(
-        TypeError, match=r"function must be a function of the record, or a pyarrow.compute expression .* got 'upper'"
+        TypeError,
+        match=r"function must be a function of the record, or an expression over the batch, .* pyarrow.compute; got 'upper'",
     ):
         Map("upper")  # type: ignore[arg-type]

@@ -209,7 +209,7 @@ def test_the_driver_sends_the_sums(place: Place) -> None:
     assert "bytes" not in event.operators["files"], "it counts none"
     assert list(event.operators) == list(place.plan.dag.nodes), "those that wait for others are there too"
     assert event.operators["count"]["records_in"] == 0
-    assert (event.running, event.pending, event.backlog, event.backlog_bytes) == (1, 2, 11, 1400)
+    assert (event.running, event.pending, event.backlog, event.backlog_bytes) == (1, 4, 11, 1400)
     assert event.remaining is None  # one look shows no speed
     place.write(spec(0), items=1, bytes=300)
     assert place.look().remaining == 6.0  # 200 bytes in a second, and 1,200 are left
@@ -244,10 +244,11 @@ def test_why_operators_wait(place: Place) -> None:
     assert place.look(1).waiting == {
         "lines": "1 of 2 readers have nothing left, and look for work to steal",
         "count": "for the records of lines",
+        "writer.current": "for the records of count",
     }
     place.write(spec(0, stage="s1"), items=0, bytes=0, doing="count")
     place.write(spec(1), items=1, bytes=100, ended=True)
-    assert place.look(1).waiting == {"count": "1 of 2 tasks, for a free slot"}
+    assert place.look(1).waiting == {"count": "1 of 2 tasks, for a free slot", "writer.current": "for the records of count"}
 
 
 def test_a_retried_window_counts_only_its_new_attempt(place: Place) -> None:

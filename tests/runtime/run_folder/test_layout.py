@@ -26,7 +26,7 @@ from tests.runtime.windows.test_loop import Troubled
 DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "file_formats.md"
 EXAMPLE: dict[str, Any] = {
     "window": 3,
-    "epoch": "20260101T000000-abcdef.after1+",
+    "epoch": "20260101T000000-00000abcdef.after1+",
     "stage": "s0",
     "partition": 1,
     "task": "s0-0001",
@@ -34,8 +34,8 @@ EXAMPLE: dict[str, Any] = {
     "item": 12,
     "hash": "0123abcd",
     "hash_name": "sha256-0123abcd",
-    "launch": "20260101T000000-abcdef",
-    "stream": "20260101T000000-abcdef.0001",
+    "launch": "20260101T000000-00000abcdef",
+    "stream": "20260101T000000-00000abcdef.0001",
     "token": "abc",
     "attempt": "s0-0001-1",
     "shard": 0,
@@ -124,7 +124,7 @@ def words(source: Path, output: Path) -> Callable[[DAG, Any], None]:
         files = dag.add_operator("files", FileSplitterInput(str(source), block_size=1 << 10, blocks_threshold=2))
         reader: Any = dag.add_operator("reader", BlockReader(min_readers=2, max_readers=2))
         split: Any = dag.add_operator("split", FlatMap(lambda line: line.record.split()))
-        count: Any = dag.add_operator("count", Count(by="value", running=True))
+        count: Any = dag.add_operator("count", Count(by="value"))
         text: Any = dag.add_operator("text", Map(str))
         write = dag.add_operator("write", RecordWriter(str(output)))
         dag.add_stream("blocks", files.blocks_metadata_output, reader.blocks_metadata_input)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dagflow import DAG, InputPort, Operator, OutputPort, WindowState
 from dagflow.errors import RecordChanged
+from dagflow.runtime.stage.outlet import CHUNK, SAMPLED_EVERY
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, check_operator, run_dag
 from tests.conformance.windows import InWindows
@@ -186,3 +187,55 @@ def test_a_dag_that_changes_nothing_runs_as_ever(exchange: bool) -> None:
         run_dag(application_of, enforce_immutability=bool(number))
     assert seen[0].records == seen[1].records
     assert len(seen[0].records) == 16
+
+
+@attrs.define
+class Refills(Base):
+    """Emits `n` rows for each, from a place on the same one again and again, by `emit` or by `emit_all`."""
+
+    from_row: int = 0
+    at_once: bool = False
+
+    def filled(self, count: int) -> Iterator[Row]:
+        same: Row = {}
+        for n in range(count):
+            same["n"] = n
+            yield same if n >= self.from_row else dict(same)
+
+    @Base.input.process
+    def each(self, row: Row) -> None:
+        if self.at_once:
+            self.output.emit_all(self.filled(row["n"]))
+        else:
+            for each in self.filled(row["n"]):
+                self.output.emit(each)
+
+
+def run_refilling(operator: Operator, windows: list[list[Row]]) -> None:
+    def populate_dag(dag: DAG, conf: object) -> None:
+        given = dag.add_operator("given", InWindows[Row](windows))
+        refills: Any = dag.add_operator("refills", operator)
+        seen = dag.add_operator("seen", Collector[Row]())
+        dag.set_attributes(refills, partitioner=StatelessPartitioner(1))
+        dag.add_stream("rows", given.output, refills.input)
+        dag.add_stream("seen", refills.output, seen.input)
+
+    run_dag(populate_dag)
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_run_finds_a_row_that_is_filled_again_after_it_was_emitted(at_once: bool) -> None:
+    with pytest.raises(RecordChanged) as caught:
+        run_refilling(Refills(at_once=at_once), [[{"n": 1}], [{"n": 2}]])
+    assert str(caught.value) == (
+        "operator 'refills' has changed a record that it had emitted on port 'output', found after more was emitted\n"
+        "  before  {'n': 0}\n  after   {'n': 1}\n  window  1\n"
+        "  help: other operators may have the same object: emit a new one, attrs.evolve(record, …), {**record, …} or [*record]"
+    )
+
+
+def test_a_run_looks_at_the_first_rows_of_a_window_and_again_after_many() -> None:
+    count = SAMPLED_EVERY + 2 * CHUNK
+    run_refilling(Refills(from_row=count - 4), [[{"n": count}]])  # not sampled
+    with pytest.raises(RecordChanged):
+        run_refilling(Refills(from_row=SAMPLED_EVERY - CHUNK), [[{"n": count}]])

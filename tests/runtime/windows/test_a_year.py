@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 
 import attrs
@@ -53,11 +54,23 @@ def populate_dag(dag: DAG, conf: dict[str, str]) -> None:
     dag.add_stream("spread lines", spread.output, out.input)
 
 
-def housekeeping(folder: Path) -> tuple[int, int]:
-    """Files and bytes in the run folder, but for the ledger's entries."""
-    found = [Path(place, name) for place, _, names in os.walk(folder) for name in names]
-    found = [path for path in found if path.parent.parent.name != "ledger"]
-    return len(found), sum(path.stat().st_size for path in found)
+@attrs.define
+class Disk:
+    """The content of a run folder, but for the ledger's entries: files; bytes of the state, of the events, and of all else."""
+
+    files: int
+    state: int
+    events: int
+    rest: int
+
+
+def disk(folder: Path) -> Disk:
+    paths = [Path(place, name) for place, _, names in os.walk(folder) for name in names]
+    paths = [path for path in paths if path.parent.parent.name != "ledger"]
+    sizes = Counter({"state": 0, "events": 0})
+    for path in paths:
+        sizes[path.relative_to(folder).parts[0]] += path.stat().st_size
+    return Disk(len(paths), sizes["state"], sizes["events"], sizes.total() - sizes["state"] - sizes["events"])
 
 
 @pytest.mark.full
@@ -65,14 +78,14 @@ def test_a_year(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events_file, "FILE_BYTES", 64 << 10)
     monkeypatch.setattr(events_file, "FILES", 3)
     out = tmp_path / "out"
-    sizes: list[tuple[int, int]] = []
+    disks: list[Disk] = []
     runs: list[Run] = []
 
     def look(event: object) -> None:
         if getattr(event, "kind", "") == "window_done":
             window = event.window  # type: ignore[attr-defined]
             if window % 10 == 9:  # often enough to meet the files of events when they are full
-                sizes.append(housekeeping(out / "_dagflow"))
+                disks.append(disk(out / "_dagflow"))
             if window == HOURS // EVERY - 1:
                 runs[0].stop()
 
@@ -87,10 +100,13 @@ def test_a_year(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert len(list(out.glob("part-*"))) == HOURS // EVERY
     assert read_dataset(str(out)).count_rows() == HOURS // EVERY
-    half = len(sizes) // 2
+    half = len(disks) // 2
+    first, second = disks[:half], disks[half:]
     # the layers of a state merge like the digits of a number: twice as many windows may be one digit more, in each partition
-    assert max(files for files, _ in sizes[half:]) <= max(files for files, _ in sizes[:half]) + 10
-    assert max(size for _, size in sizes[half:]) <= 1.1 * max(size for _, size in sizes[:half])
-    assert sizes[-1][0] < 3 * KEEP + 100
+    assert max(each.files for each in second) <= max(each.files for each in first) + 10
+    assert max(each.state for each in second) <= 1.5 * max(each.state for each in first)
+    assert max(each.events for each in disks) <= 3.1 * (64 << 10)  # a file is closed after the line that fills it
+    assert max(each.rest for each in second) <= 1.02 * max(each.rest for each in first)
+    assert disks[-1].files < 3 * KEEP + 100
     entries = [entry for entry in Ledger.open(str(out)).entries() if entry.data is not None]
     assert len(entries) == HOURS // EVERY  # the hours in which nothing came have none

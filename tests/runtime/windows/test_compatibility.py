@@ -54,7 +54,7 @@ def ranked(by: Any = "block_id", *, top: Any = None, totals: Any = None) -> Plan
     dag = DAG()
     rows = dag.add_module("rows", FileInput("/"))
     top = dag.add_operator("top", TopN(2, "position", by=by) if top is None else top)
-    counts = dag.add_operator("counts", Count(by=("position", "record"), running=True) if totals is None else totals)
+    counts = dag.add_operator("counts", Count(by=("position", "record")) if totals is None else totals)
     dag.add_stream("rows", rows.messages, top.input, counts.input)
     return make_plan(dag)
 
@@ -72,9 +72,9 @@ def change(now: Plan) -> list[str]:
         (ranked(top=TopN(2, "position", by="block_id", smallest=True)), "top.smallest = False → True"),
         (ranked(top=TopN(2, "position", by="block_id", scope="window")), "top.scope = all → window"),
         (ranked(by="record"), "top.by = block_id → record"),
-        (ranked(totals=Count(by=("position",), running=True)), "counts.by = (position, record) → (position)"),
+        (ranked(totals=Count(by=("position",))), "counts.by = (position, record) → (position)"),
         (
-            ranked(totals=Count(by=lambda row: (row.position, row.record), running=True)),
+            ranked(totals=Count(by=lambda row: (row.position, row.record))),
             "counts.by = (position, record) → a function",
         ),
     ],
@@ -86,9 +86,7 @@ def test_other_properties_than_those_of_what_is_kept_are_refused(now: Plan, what
 
 
 def test_properties_that_nothing_kept_depends_on_are_told() -> None:
-    assert change(ranked(totals=Count(by=("position", "record"), running=True, combiner=False))) == [
-        "counts.combiner = True → False"
-    ]
+    assert change(ranked(totals=Count(by=("position", "record"), combiner=False))) == ["counts.combiner = True → False"]
     assert change(ranked()) == []
 
 

@@ -38,8 +38,8 @@ def populate_dag(dag: DAG, conf: Settings) -> None:
     """Connect lines → words → count → writer."""
     lines = dag.add_module("lines", FileInput(conf.input))
     words = dag.add_operator("words", Words(min_length=conf.min_length))
-    count = dag.add_operator("count", Count[str, str](by="value", running=True, output_mode="complete"))
-    writer = dag.add_operator("writer", CsvWriter(conf.output, mode="replace"))  # the newest totals only
+    count = dag.add_operator("count", Count[str, str](by="value"))
+    writer = dag.add_operator("writer", CsvWriter(conf.output))  # the newest totals only
     dag.add_stream("text", lines.messages, words.input)
     dag.add_stream("found words", words.output, count.input)
     dag.add_stream("counts", count.output, writer.input)

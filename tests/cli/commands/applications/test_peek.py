@@ -67,7 +67,7 @@ def test_without_a_port_the_ports_are_listed(dagflow: Dagflow) -> None:
     assert ports[1] == {
         "port": "reader.messages",
         "type": "ReaderRecord[str]",
-        "stream": "lines",
+        "stream": "reader.messages",
         "sinks": ["keep.input"],
     }
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from dagflow.model.types.keys import key_hash
 from operators.aggregate.errors import ValueNotKept
-from operators.aggregate.groups.totals import as_plain, entry_of, from_plain, key_of
+from operators.aggregate.kept_keys import as_plain, entry_of, from_plain, key_of
 
 
 class Colour(enum.Enum):

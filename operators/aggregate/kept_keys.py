@@ -1,4 +1,4 @@
-"""Keys and values of groups as plain data, which aggregates keep over windows."""
+"""Keys and values of groups as plain data, which keyed operators keep over windows."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from dagflow.scaling import compared
 from operators.aggregate.errors import ValueNotKept
 from operators.transform.content import nanoseconds_of
 
+_LARGE = 1 << 63
 _OTHER = "\0"
 """The prefix of entries whose keys are neither text nor integers."""
 _MICROSECOND = datetime.timedelta(microseconds=1)
@@ -97,6 +98,26 @@ def key_of(entry: str | int) -> Any:
     if type(entry) is str and entry.startswith(_OTHER):
         return _key(json.loads(entry[1:]))
     return entry
+
+
+def as_kept(key: Any) -> int | str | bytes:
+    r"""Return the key under which a group is kept in a `TableState`. Raises TypeError for a key that cannot be written down.
+
+    >>> as_kept("a"), as_kept(True), as_kept(1 << 63), as_kept(None), as_kept("\0")
+    ('a', 1, b'9223372036854775808', b'null', b'"\\u0000"')
+    """
+    entry = entry_of(key)
+    if type(entry) is int:
+        return entry if -_LARGE <= entry < _LARGE else b"%d" % entry
+    text = str(entry)
+    if text.startswith(_OTHER):
+        return text[1:].encode()
+    return json.dumps(text).encode() if any("\ud800" <= letter <= "\udfff" for letter in text) else text
+
+
+def record_key(entry: bytes) -> Any:
+    """Return a key that goes to the same partition as the group kept as JSON."""
+    return key_of(_OTHER + entry.decode())
 
 
 def _same_for_equal(key: Any) -> Any:

@@ -1,0 +1,405 @@
+"""Kinds of nodes whose results cover all input: aggregates, rankings and joins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import attrs
+
+from dagflow import Operator
+from operators import Average, Count, Deduplicate, Distinct, GroupBy, HashJoin, Max, Min, Sum, TopN, agg
+from tests.laws import reference
+from tests.laws.columns import Column, Columns, Rows, field_of, names_of
+from tests.laws.nodes import Drawing, Node, NodeKind, Stream, quoted
+from tests.laws.stateless import PAIRS, stream_of_pairs
+
+Aggregate = tuple[str, str, str | None]
+"""An aggregate: the name of its result, its function, and its column."""
+
+
+def unique_by(names: Sequence[str], columns: Columns) -> tuple[str, ...]:
+    """Return columns that have each value once, if they can be the keys of a table."""
+    return tuple(names) if all(column.identifies for column in columns if column.name in names) else ()
+
+
+def result_column(name: str, function: str, column: Column | None) -> Column:
+    """Return the column of the results of an aggregate."""
+    if column is None or function in ("count", "count_distinct"):
+        return Column(name, "int", has_nulls=False)
+    kind = (
+        {"short": "int", "real": "float", "decimal": "total"}.get(column.kind, column.kind) if function == "sum" else column.kind
+    )
+    return attrs.evolve(column, name=name, kind="float" if function == "mean" else kind)
+
+
+def aggregate_sql(function: str, column: Column | None) -> str:
+    """Return an aggregate in SQL. Sums of floats and means are exact there too."""
+    if column is None:
+        return "count(*)"
+    name = f'"{column.name}"'
+    some = f"FILTER (WHERE {name} IS NOT NULL)"
+    if column.of.is_float and function in ("sum", "mean"):
+        both = f"bool_or({name} = 'inf'::DOUBLE) AND bool_or({name} = '-inf'::DOUBLE)"
+        exact = f"exact_{function}(list({name}::DOUBLE) {some})"
+        return f"CASE WHEN bool_or(isnan({name})) OR ({both}) THEN 'nan'::DOUBLE ELSE {exact} END"  # a NaN of Python becomes null
+    if function == "mean":
+        return f"exact_mean_of_texts(list({name}::VARCHAR) {some})"
+    if function == "sum":
+        return f"sum({name})::{'DECIMAL(38, 2)' if column.of.text.startswith('decimal') else 'BIGINT'}"
+    return f"count(DISTINCT {name})" if function == "count_distinct" else f"{function}({name})"
+
+
+def functions_of(column: Column) -> list[str]:
+    """Return the aggregates that a column can have."""
+    return [
+        "count",
+        *(["min", "max"] if column.of.is_plain else []),
+        *(["sum", "sum", "mean"] if column.of.is_number else []),
+    ]
+
+
+class Grouping(NodeKind):
+    """`GroupBy` with any aggregates, by any columns or none."""
+
+    operators: ClassVar[tuple[type[Operator], ...]] = (GroupBy,)
+
+    def draw(self, drawing: Drawing) -> Node | None:
+        name, rng = drawing.stream(), drawing.rng
+        stream = drawing.streams[name]
+        keys = drawing.some(stream.plain, 0, 2)
+        aggregates: list[Aggregate] = []
+        for letter in "abc"[: rng.randint(0 if keys else 1, 3)]:
+            column = rng.choice([None, *stream.columns, *stream.columns])
+            distinct = ["count_distinct"] if column is not None and column.of.is_plain else []
+            function = "count" if column is None else rng.choice([*functions_of(column), *distinct])
+            aggregates.append((f"{letter}{drawing.number}", function, column and column.name))
+        return Node("group", (name,), {"keys": keys, "aggregates": aggregates, "combiner": rng.random() < 0.7})
+
+    def _columns(self, node: Node, stream: Stream) -> list[Column | None]:
+        return [None if column is None else stream.column(column) for _, _, column in node.args["aggregates"]]
+
+    def streams(self, node: Node, inputs: Sequence[Stream]) -> dict[str, Stream]:
+        stream, keys = inputs[0], node.args["keys"]
+        results = zip(node.args["aggregates"], self._columns(node, stream), strict=True)
+        columns = (*map(stream.column, keys), *(result_column(name, what, column) for (name, what, _), column in results))
+        return {"output": Stream(columns, True, unique_by(keys, columns))}
+
+    def operator(self, node: Node, inputs: Sequence[Stream]) -> Operator:
+        aggregates = {
+            name: agg.count() if column is None else getattr(agg, what)(column) for name, what, column in node.args["aggregates"]
+        }
+        return GroupBy(*node.args["keys"], **aggregates, combiner=node.args["combiner"])
+
+    def rows(self, node: Node, inputs: Sequence[Stream], rows: Sequence[Rows]) -> dict[str, Rows]:
+        stream = inputs[0]
+        aggregates = [(what, None if column is None else stream.place(column)) for _, what, column in node.args["aggregates"]]
+        return {"output": reference.grouped(rows[0], stream.places(node.args["keys"]), aggregates)}
+
+    def sql(self, node: Node, inputs: Sequence[Stream], tables: Sequence[str]) -> dict[str, str]:
+        keys, aggregates = node.args["keys"], node.args["aggregates"]
+        made = [
+            f'{aggregate_sql(what, column)} AS "{name}"'
+            for (name, what, _), column in zip(aggregates, self._columns(node, inputs[0]), strict=True)
+        ]
+        by = ", ".join(str(place + 1) for place in range(len(keys)))
+        end = f"GROUP BY {by}" if keys else "HAVING count(*) > 0"  # without rows there is not even one group
+        return {"output": f"SELECT {', '.join([*(quoted([key]) for key in keys), *made])} FROM {tables[0]} {end}"}
+
+
+TOTALS: dict[str, Any] = {"count": Count, "sum": Sum, "min": Min, "max": Max, "mean": Average}
+
+
+class Totalling(Grouping):
+    """`Count`, `Sum`, `Min`, `Max` and `Average`: `GroupBy` with one aggregate, whose results are records `KeyValue`.
+
+    They take part as soon as they follow changes.
+    """
+
+    operators: ClassVar[tuple[type[Operator], ...]] = tuple(TOTALS.values())
+
+    def draw(self, drawing: Drawing) -> Node | None:
+        name, rng = drawing.stream(), drawing.rng
+        stream = drawing.streams[name]
+        keys = drawing.some(stream.plain, 1, 1)
+        column = rng.choice(stream.columns)
+        function = rng.choice(functions_of(column))
+        if not keys or not TOTALS[function].takes_changes:
+            return None
+        aggregates = [("value", function, None if function == "count" else column.name)]
+        return Node("total", (name,), {"keys": keys, "aggregates": aggregates, "combiner": rng.random() < 0.7})
+
+    def streams(self, node: Node, inputs: Sequence[Stream]) -> dict[str, Stream]:
+        key, value = super().streams(node, inputs)["output"].columns
+        columns = (attrs.evolve(key, name="key"), value)
+        return {"output": Stream(columns, True, unique_by(["key"], columns), f"KeyValue of {key.kind} and {value.kind}")}
+
+    def operator(self, node: Node, inputs: Sequence[Stream]) -> Operator:
+        (_, what, column), (key,) = node.args["aggregates"][0], node.args["keys"]
+        of = [] if column is None else [column]
+        made: Operator = TOTALS[what](*of, by=key, combiner=node.args["combiner"])
+        return made
+
+    def sql(self, node: Node, inputs: Sequence[Stream], tables: Sequence[str]) -> dict[str, str]:
+        (_, what, _), (key,), (column,) = node.args["aggregates"][0], node.args["keys"], self._columns(node, inputs[0])
+        return {"output": f'SELECT "{key}" AS key, {aggregate_sql(what, column)} AS value FROM {tables[0]} GROUP BY 1'}
+
+
+class Differing(NodeKind):
+    """`Distinct` by some columns or all."""
+
+    operators: ClassVar[tuple[type[Operator], ...]] = (Distinct,)
+
+    def draw(self, drawing: Drawing) -> Node | None:
+        name, rng = drawing.stream(), drawing.rng
+        stream = drawing.streams[name]
+        keys = drawing.some(stream.plain, 0 if stream.is_plain else 1, 3)
+        if not keys and not stream.is_plain:
+            return None
+        return Node("distinct", (name,), {"keys": keys, "combiner": rng.random() < 0.7})
+
+    def streams(self, node: Node, inputs: Sequence[Stream]) -> dict[str, Stream]:
+        keys = node.args["keys"] or names_of(inputs[0].columns)
+        columns = tuple(map(inputs[0].column, keys))
+        return {"output": Stream(columns, inputs[0].changes, unique_by(keys, columns))}
+
+    def operator(self, node: Node, inputs: Sequence[Stream]) -> Operator:
+        return Distinct(*node.args["keys"], combiner=node.args["combiner"])
+
+    def rows(self, node: Node, inputs: Sequence[Stream], rows: Sequence[Rows]) -> dict[str, Rows]:
+        keys = node.args["keys"] or names_of(inputs[0].columns)
+        return {"output": reference.distinct(rows[0], inputs[0].places(keys))}
+
+    def sql(self, node: Node, inputs: Sequence[Stream], tables: Sequence[str]) -> dict[str, str]:
+        keys = node.args["keys"] or names_of(inputs[0].columns)
+        return {"output": f"SELECT DISTINCT {quoted(keys)} FROM {tables[0]}"}
+
+
+class Deduplicating(NodeKind):
+    """`Deduplicate`: of whole rows, or by a key, the first or the last row."""
+
+    operators: ClassVar[tuple[type[Operator], ...]] = (Deduplicate,)
+    takes_records: ClassVar[bool] = True
+
+    def draw(self, drawing: Drawing) -> Node | None:
+        name, rng = drawing.stream(), drawing.rng
+        stream, combiner = drawing.streams[name], rng.random() < 0.7
+        if rng.random() < 0.3 or not stream.is_plain or stream.is_loose:
+            return Node("deduplicate", (name,), {"by": (), "combiner": combiner})
+        by, order_by = drawing.some(stream.plain, 1, 2), drawing.some(stream.plain, 0, 2)
+        keep = rng.choice(["first", "last"])
+        return Node("deduplicate", (name,), {"by": by, "order_by": order_by, "keep": keep, "combiner": combiner})
+
+    def streams(self, node: Node, inputs: Sequence[Stream]) -> dict[str, Stream]:
+        stream, by = inputs[0], node.args["by"]
+        unique = unique_by(by or names_of(stream.columns), stream.columns)
+        return {"output": attrs.evolve(stream, changes=bool(by) or stream.changes, unique=unique)}
+
+    def operator(self, node: Node, inputs: Sequence[Stream]) -> Operator:
+        args = node.args
+        if not args["by"]:
+            return Deduplicate[Any](combiner=args["combiner"])
+        return Deduplicate[Any](by=args["by"], keep=args["keep"], order_by=args["order_by"] or None, combiner=args["combiner"])
+
+    def rows(self, node: Node, inputs: Sequence[Stream], rows: Sequence[Rows]) -> dict[str, Rows]:
+        stream, args = inputs[0], node.args
+        if not args["by"]:
+            return {"output": Rows(dict.fromkeys(rows[0], 1))}
+        by, order_by = stream.places(args["by"]), stream.places(args["order_by"])
+        return {"output": reference.first_of_each(rows[0], by, order_by, stream.ties, last=args["keep"] == "last")}
+
+    def sql(self, node: Node, inputs: Sequence[Stream], tables: Sequence[str]) -> dict[str, str]:
+        stream, args = inputs[0], node.args
+        if not args["by"]:
+            return {"output": f"SELECT DISTINCT * FROM {tables[0]}"}
+        columns = [*map(stream.column, args["order_by"]), *(stream.columns[at] for at in stream.ties)]
+        order = order_sql([(column, args["keep"] == "last") for column in columns])
+        window = f"row_number() OVER (PARTITION BY {quoted(args['by'])} ORDER BY {order})"
+        return {"output": f"SELECT * FROM {tables[0]} QUALIFY {window} = 1"}
+
+
+def order_sql(columns: Sequence[tuple[Column, bool]]) -> str:
+    """Return the order of columns, each with whether it descends: NaN and then nulls come last in either case."""
+    parts = []
+    for column, descends in columns:
+        name = f'"{column.name}"'
+        if column.of.is_float:
+            parts.append(f"{name} IS NULL, coalesce(isnan({name}), false)")
+        parts.append(f"{name} {'DESC' if descends else 'ASC'} NULLS LAST")
+    return ", ".join(parts)
+
+
+class Topping(NodeKind):
+    """`TopN`, of each key or of all."""
+
+    operators: ClassVar[tuple[type[Operator], ...]] = (TopN,)
+
+    def draw(self, drawing: Drawing) -> Node | None:
+        name, rng = drawing.stream(), drawing.rng
+        stream = drawing.streams[name]
+        if not stream.is_plain:
+            return None
+        args = {"n": rng.randint(1, 4), "of": rng.choice(stream.plain).name, "by": drawing.some(stream.plain, 0, 2)}
+        return Node("top", (name,), {**args, "smallest": rng.random() < 0.5, "combiner": rng.random() < 0.7})
+
+    def streams(self, node: Node, inputs: Sequence[Stream]) -> dict[str, Stream]:
+        return {"output": attrs.evolve(inputs[0], changes=True)}
+
+    def operator(self, node: Node, inputs: Sequence[Stream]) -> Operator:
+        args = node.args
+        return TopN[Any](args["n"], args["of"], by=args["by"] or None, smallest=args["smallest"], combiner=args["combiner"])
+
+    def rows(self, node: Node, inputs: Sequence[Stream], rows: Sequence[Rows]) -> dict[str, Rows]:
+        stream, args = inputs[0], node.args
+        places = stream.place(args["of"]), stream.places(args["by"]), stream.ties
+        return {"output": reference.top(rows[0], args["n"], *places, smallest=args["smallest"])}
+
+    def sql(self, node: Node, inputs: Sequence[Stream], tables: Sequence[str]) -> dict[str, str]:
+        stream, args = inputs[0], node.args
+        of = stream.column(args["of"])
+        has_value = f'"{of.name}" IS NOT NULL' + (f' AND NOT isnan("{of.name}")' if of.of.is_float else "")
+        order = order_sql([(of, not args["smallest"]), *((stream.columns[at], False) for at in stream.ties)])
+        by = f"PARTITION BY {quoted(args['by'])} " if args["by"] else ""
+        qualified = f"row_number() OVER ({by}ORDER BY {order}) <= {args['n']}"
+        return {"output": f"SELECT * FROM {tables[0]} WHERE {has_value} QUALIFY {qualified}"}
+
+
+HOWS = ("inner", "left", "right", "full", "semi", "anti")
+_INTEGERS = ("short", "int", "wide")
+
+
+class Joining(NodeKind):
+    """`HashJoin` of rows, of every kind."""
+
+    operators: ClassVar[tuple[type[Operator], ...]] = (HashJoin,)
+    ports: ClassVar[tuple[str, ...]] = ("left", "right")
+
+    def draw(self, drawing: Drawing) -> Node | None:
+        rng = drawing.rng
+        names = drawing.stream(), drawing.stream()
+        left, right = (drawing.streams[name] for name in names)
+        how = rng.choice(HOWS)
+        is_alike = _INTEGERS if how not in ("right", "full") else ()
+        pairs = [
+            (one.name, other.name)
+            for one in left.plain
+            for other in right.plain
+            if one.kind == other.kind or (one.kind in is_alike and other.kind in is_alike)
+        ]
+        if not pairs:
+            return None
+        key = [rng.choice(pairs)]
+        more = [pair for pair in pairs if pair[0] != key[0][0] and pair[1] != key[0][1]]
+        if more and rng.random() < 0.3:
+            key.append(rng.choice(more))
+        by, right_by = zip(*key, strict=True)
+        is_known = how not in ("right", "full") or left.record in PAIRS  # else no row of the left side in a partition is refused
+        node = Node("join", names, {"how": how, "by": by, "right_by": right_by}, partitions=None if is_known else 1)
+        columns = names_of(self.streams(node, [left, right])["output"].columns)
+        return node if len(columns) == len(set(columns)) else None  # other names need another suffix
+
+    def streams(self, node: Node, inputs: Sequence[Stream]) -> dict[str, Stream]:
+        (left, right), args = inputs, node.args
+        changes, how = left.changes or right.changes, args["how"]
+        if how in ("semi", "anti"):
+            return {"output": attrs.evolve(left, changes=True, record="row")}
+        others = [column for column in right.columns if column.name not in args["right_by"]]
+        names = names_of(left.columns)
+        lefts = [_missing(column) if how in ("right", "full") else column for column in left.columns]
+        rights = [
+            attrs.evolve(
+                _missing(column) if how in ("left", "full") else column,
+                name=f"{column.name}_right" if column.name in names else column.name,
+            )
+            for column in others
+        ]
+        if how in ("right", "full"):
+            keys = dict(zip(args["by"], map(right.column, args["right_by"]), strict=True))
+            lefts = [_either(column, keys[column.name]) if column.name in keys else column for column in lefts]
+        return {"output": Stream((*lefts, *rights), changes or how != "inner")}
+
+    def operator(self, node: Node, inputs: Sequence[Stream]) -> Operator:
+        args = node.args
+        declared = ", ".join(f"{column.name}: {column.of.text}" for column in inputs[1].columns)
+        return HashJoin[Any, Any, Any](args["by"], right_by=args["right_by"], how=args["how"], right_columns=declared)
+
+    def rows(self, node: Node, inputs: Sequence[Stream], rows: Sequence[Rows]) -> dict[str, Rows]:
+        (left, right), args = inputs, node.args
+        by, right_by = left.places(args["by"]), right.places(args["right_by"])
+        widths = len(left.columns), len(right.columns)
+        return {"output": reference.joined(rows[0], rows[1], by, right_by, args["how"], widths)}
+
+    def sql(self, node: Node, inputs: Sequence[Stream], tables: Sequence[str]) -> dict[str, str]:
+        (left, right), args = inputs, node.args
+        on = " AND ".join(f'l."{one}" = r."{other}"' for one, other in zip(args["by"], args["right_by"], strict=True))
+        if args["how"] in ("semi", "anti"):
+            exists = f"EXISTS (SELECT * FROM {tables[1]} r WHERE {on})"
+            return {"output": f"SELECT * FROM {tables[0]} l WHERE {'NOT ' if args['how'] == 'anti' else ''}{exists}"}
+        keys = dict(zip(args["by"], args["right_by"], strict=True))
+        columns = [
+            f'coalesce(l."{name}", r."{keys[name]}") AS "{name}"'
+            if name in keys and args["how"] in ("right", "full")
+            else f'l."{name}"'
+            for name in names_of(left.columns)
+        ]
+        results = names_of(self.streams(node, inputs)["output"].columns)[len(columns) :]
+        others = [name for name in names_of(right.columns) if name not in args["right_by"]]
+        columns += [f'r."{name}" AS "{result}"' for name, result in zip(others, results, strict=True)]
+        return {"output": f"SELECT {', '.join(columns)} FROM {tables[0]} l {args['how'].upper()} JOIN {tables[1]} r ON {on}"}
+
+
+def _missing(column: Column) -> Column:
+    return attrs.evolve(column, has_nulls=True)
+
+
+def _either(column: Column, other: Column) -> Column:
+    """Return the column of a key that comes from either side; of rows of one side only, it has the nulls of that side."""
+    return attrs.evolve(column, has_nulls=True, is_finite=column.is_finite and other.is_finite)
+
+
+@attrs.frozen
+class Combine:
+    """A function of a record of each side: the number of the left one, unless there is none, and the key of the other."""
+
+    record: str
+
+    def __call__(self, left: Any, right: Any) -> Any:
+        """Return a pair."""
+        number = None if left is None else field_of(left, "n")
+        return PAIRS[self.record](None if right is None else field_of(right, "key"), number)
+
+
+class Combining(NodeKind):
+    """`HashJoin` of records, which a function combines."""
+
+    operators: ClassVar[tuple[type[Operator], ...]] = (HashJoin,)
+    ports: ClassVar[tuple[str, ...]] = ("left", "right")
+
+    def draw(self, drawing: Drawing) -> Node | None:
+        pairs = [name for name, stream in drawing.streams.items() if stream.record in PAIRS]
+        if not pairs:
+            return None
+        names = drawing.rng.choice(pairs), drawing.rng.choice(pairs)
+        record = drawing.streams[names[1]].record
+        return Node("combine", names, {"how": drawing.rng.choice(HOWS[:4]), "by": "n", "record": record})
+
+    def streams(self, node: Node, inputs: Sequence[Stream]) -> dict[str, Stream]:
+        changes = any(stream.changes for stream in inputs) or node.args["how"] != "inner"
+        return {"output": stream_of_pairs(node.args["record"], changes)}
+
+    def operator(self, node: Node, inputs: Sequence[Stream]) -> Operator:
+        left, right, record = PAIRS[inputs[0].record], PAIRS[inputs[1].record], PAIRS[node.args["record"]]
+        return HashJoin[left, right, record]("n", how=node.args["how"], combine=Combine(node.args["record"]))
+
+    def rows(self, node: Node, inputs: Sequence[Stream], rows: Sequence[Rows]) -> dict[str, Rows]:
+        marked = [reference.flat_map(each, lambda row: [(*row, True)]) for each in rows]  # tells a side that is there
+        results = reference.joined(marked[0], marked[1], [1], [1], node.args["how"], (3, 3))
+
+        def pair(row: Any) -> Any:
+            _, n, has_left, key, _ = row
+            return [(key, n if has_left else None)]
+
+        return {"output": reference.flat_map(results, pair)}
+
+    def sql(self, node: Node, inputs: Sequence[Stream], tables: Sequence[str]) -> dict[str, str]:
+        return {"output": f"SELECT r.key, l.n FROM {tables[0]} l {node.args['how'].upper()} JOIN {tables[1]} r ON l.n = r.n"}

@@ -1,0 +1,168 @@
+"""The reference: keyed operators as functions of multisets of rows, in plain Python. Nothing is optimised, and sums are exact."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from tests.laws.columns import INFINITY, NAN, Row, Rows
+
+Key = tuple[Any, ...]
+
+
+def where(rows: Rows, predicate: Callable[[Row], bool]) -> Rows:
+    """Return the rows for which a predicate holds."""
+    return Counter({row: n for row, n in rows.items() if predicate(row)})
+
+
+def flat_map(rows: Rows, function: Callable[[Row], Iterable[Row]]) -> Rows:
+    """Return the results of a function of rows."""
+    results: Rows = Counter()
+    for row, n in rows.items():
+        for result in function(row):
+            results[result] += n
+    return results
+
+
+def union(several: Sequence[Rows]) -> Rows:
+    """Return the rows of several streams."""
+    return sum(several, Counter())
+
+
+def picked(row: Row, at: Sequence[int]) -> Key:
+    """Return some values of a row."""
+    return tuple(row[each] for each in at)
+
+
+def groups_of(rows: Rows, by: Sequence[int]) -> dict[Key, Rows]:
+    """Return the rows of each key. Nulls are one key, and so are all NaN."""
+    groups: dict[Key, Rows] = {}
+    for row, n in rows.items():
+        groups.setdefault(picked(row, by), Counter())[row] += n
+    return groups
+
+
+def aggregated(function: str, values: Sequence[Any]) -> Any:
+    """Return an aggregate of the values of a group; nulls are none."""
+    values = [value for value in values if value is not None]
+    if function == "count":
+        return len(values)
+    if function == "count_distinct":
+        return len({rank_of(value) for value in values})
+    if not values:
+        return None
+    if function in ("min", "max"):
+        return (min if function == "min" else max)(values, key=rank_of)
+    if function == "sum":
+        return rounded(total_of(values), 1) if isinstance(values[0], float) else sum(values)
+    return rounded(total_of(values), len(values))
+
+
+def total_of(values: Sequence[Any]) -> Fraction | float:
+    """Return the exact sum of numbers, or the one that is not finite."""
+    odd = {value for value in values if isinstance(value, float) and not math.isfinite(value)}
+    if not odd:
+        return sum(map(Fraction, values), Fraction(0))
+    return odd.pop() if len(odd) == 1 else NAN
+
+
+def rounded(total: Fraction | float, count: int) -> float:
+    """Return a total by a count, rounded once."""
+    if isinstance(total, float):
+        return total
+    try:
+        return float(total / count)
+    except OverflowError:
+        return INFINITY if total > 0 else -INFINITY
+
+
+def grouped(rows: Rows, by: Sequence[int], aggregates: Sequence[tuple[str, int | None]]) -> Rows:
+    """Return a row for each group: its key, and aggregates of columns; without a column, of the rows."""
+    results: Rows = Counter()
+    for key, group in groups_of(rows, by).items():
+        every = list(group.elements())
+        results[
+            *key, *(len(every) if at is None else aggregated(what, [row[at] for row in every]) for what, at in aggregates)
+        ] += 1
+    return results
+
+
+def distinct(rows: Rows, by: Sequence[int]) -> Rows:
+    """Return the different values of some columns."""
+    return Counter({picked(row, by): 1 for row in rows})
+
+
+def rank_of(value: Any) -> tuple[Any, ...]:
+    """Return what values are compared by: numbers before NaN, and nulls last."""
+    if value is None:
+        return (2,)
+    return (1,) if value != value else (0, value)
+
+
+def in_order(rows: Iterable[Row], columns: Sequence[tuple[int, bool]]) -> list[Row]:
+    """Return rows in the order of columns, each with whether it descends. NaN and nulls come last in either case."""
+    ordered = list(rows)
+    for at, descends in reversed(columns):
+        if descends:
+            ordered.sort(key=lambda row: (rank_of(row[at])[0] == 0, rank_of(row[at])[0] == 1, rank_of(row[at])), reverse=True)
+        else:
+            ordered.sort(key=lambda row: rank_of(row[at]))
+    return ordered
+
+
+def top(rows: Rows, n: int, of: int, by: Sequence[int], ties: Sequence[int], *, smallest: bool) -> Rows:
+    """Return the first `n` rows of each key in the order of a column, then of all columns in ascending order."""
+    with_value = where(rows, lambda row: rank_of(row[of])[0] == 0)
+    order = [(of, not smallest), *((at, False) for at in ties)]
+    return Counter(
+        itertools.chain.from_iterable(in_order(group.elements(), order)[:n] for group in groups_of(with_value, by).values())
+    )
+
+
+def first_of_each(rows: Rows, by: Sequence[int], order_by: Sequence[int], ties: Sequence[int], *, last: bool) -> Rows:
+    """Return the first row, or the last one, of each key in the order of some columns, then of all columns."""
+    order = [(at, last) for at in (*order_by, *ties)]
+    return Counter(in_order(group, order)[0] for group in groups_of(rows, by).values())
+
+
+def joined(left: Rows, right: Rows, by: Sequence[int], right_by: Sequence[int], how: str, widths: tuple[int, int]) -> Rows:
+    """Return the joined rows: the columns of the left side, then those of the right one but its key. A null matches nothing.
+
+    `widths`: the number of columns of each side.
+    """
+    others = [at for at in range(widths[1]) if at not in right_by]
+    partners, results, matched = groups_of(right, right_by), Counter[Row](), set[Key]()
+    for row, n in left.items():
+        key = picked(row, by)
+        found = {} if None in key else partners.get(key, {})
+        if found:
+            matched.add(key)
+        if how == "semi" or how == "anti":
+            if bool(found) == (how == "semi"):
+                results[row] += n
+            continue
+        for other, m in found.items():
+            results[*row, *picked(other, others)] += n * m
+        if not found and how in ("left", "full"):
+            results[*row, *(None for _ in others)] += n
+    if how in ("right", "full"):
+        for key, group in partners.items():
+            if key not in matched:
+                for other, m in group.items():
+                    results[*(key[by.index(at)] if at in by else None for at in range(widths[0])), *picked(other, others)] += m
+    return results
+
+
+def exact_sum(values: Sequence[Any]) -> float:
+    """Return the sum of floats, rounded once: the aggregate of DuckDB, whose own is rounded with each value."""
+    return rounded(total_of(values), 1)
+
+
+def exact_mean(values: Sequence[Any]) -> float:
+    """Return the mean of numbers, rounded once."""
+    return rounded(total_of([Decimal(value) if isinstance(value, str) else value for value in values]), len(values))
