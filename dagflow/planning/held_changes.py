@@ -187,14 +187,14 @@ def _text_of(record: Any, tp: Any) -> str:
     kinds: tuple[Any, ...] = (
         lambda: "=" + repr(record),
         lambda: "$" + dumps(encode(record, "a record")).decode(),
-        lambda: "@" + repr([getattr(record, field.name) for field in attrs.fields(type(record))]),
+        lambda: "@" + repr([_text_of(part, Any) for part in _parts(record)]),
         lambda: "#" + _column_text(record),
     )
     for text_of in kinds:
         try:
             text: str = text_of()
             made = _record_of(text, tp)
-        except (ValueError, TypeError, SyntaxError, KeyError, AttributeError, MemoryError, RecursionError):
+        except (NotHeld, ValueError, TypeError, SyntaxError, KeyError, AttributeError, MemoryError, RecursionError):
             continue
         if type(made) is type(record) and (made == record or repr(made) == repr(record)):  # a NaN differs from itself
             return text
@@ -203,10 +203,17 @@ def _text_of(record: Any, tp: Any) -> str:
 
 def _record_of(text: str, tp: Any) -> Any:
     if text[0] == "@":
-        return (get_origin(tp) or tp)(*ast.literal_eval(text[1:]))
+        parts = [_record_of(part, Any) for part in ast.literal_eval(text[1:])]
+        kind = get_origin(tp) or tp
+        return kind(*parts) if attrs.has(kind) else tuple(parts)
     if text[0] == "#":
         return _column_value(text[1:])
     return ast.literal_eval(text[1:]) if text[0] == "=" else decode(loads(text[1:].encode()), tp)
+
+
+def _parts(record: Any) -> tuple[Any, ...]:
+    """Return the values of a tuple or of an attrs class, each of which has a text of its own. Raises TypeError."""
+    return record if type(record) is tuple else attrs.astuple(record, recurse=False)
 
 
 def _column_text(record: Any) -> str:

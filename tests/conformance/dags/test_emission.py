@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, OperatorTask, check_operator, run_dag
 from operators import DeltaWriter, Filter, GroupBy, HashJoin, JsonLinesWriter, Map, Tumbling, agg
+from operators.aggregate.aggregate import KeyValue
 from operators.aggregate.tumbling import WindowValue
 from tests.conformance.orders import Newest, Order
 from tests.conformance.windows import InWindows
@@ -455,6 +458,12 @@ def test_records_without_columns_are_held(record: Any, tmp_path: Path) -> None:
     assert held([record], tmp_path) == [record]
 
 
+@pytest.mark.parametrize("key", [False, datetime.date(2026, 1, 2), ("a", datetime.date(2026, 1, 2), None), float("nan")])
+def test_results_of_keys_and_values_of_any_type_are_held(key: Any, tmp_path: Path) -> None:
+    records = [KeyValue(key, value) for value in (datetime.time(1, 2), Decimal("1.50"), None)]
+    assert [repr(record) for record in held(records, tmp_path, KeyValue[Any, Any])] == [repr(record) for record in records]
+
+
 def test_a_record_that_cannot_be_held_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotHeld, match=r"a Opaque cannot be kept.*\n.*put a Map before the sink"):
         held([Opaque(1)], tmp_path)
@@ -467,8 +476,8 @@ class Opaque:
     number: int
 
 
-def held(records: list[Any], folder: Path) -> list[Any]:
-    seen = Collector[Any]()
+def held(records: list[Any], folder: Path, tp: Any = Any) -> list[Any]:
+    seen = Collector[tp]()
 
     def record_of(order: Order) -> Any:
         return records[order.number]
@@ -476,7 +485,7 @@ def held(records: list[Any], folder: Path) -> list[Any]:
     def populate_dag(dag: DAG, conf: object) -> None:
         source = dag.add_operator("source", InWindows[Order]([[Order(n, "a", 1.0)] for n in range(len(records))]))
         newest = dag.add_operator("newest", Newest())
-        made = dag.add_operator("made", Map[Order, Any](record_of))
+        made = dag.add_operator("made", Map[Order, tp](record_of))
         dag.add_operator("seen", seen)
         dag.add_stream("all", source.output, newest.input)
         dag.add_stream("orders", newest.output, made.input)
