@@ -112,9 +112,9 @@ class StateForgotten(NotTraceable):
     def message(self) -> str:
         names = ", ".join(map(repr, self.operators))
         return (
-            f"window {self.window} began with state of {names} that is no longer stored: "
-            "only what the next window needs is kept\n"
-            "  help: to compare its rows, launch the application on the same input into an empty folder"
+            f"window {self.window} began with state of {names} that is no longer stored\n"
+            "  help: the setting retain_windows says for how many windows it is kept. To compare older rows, launch the application "
+            "on the same input into an empty folder"
         )
 
 

@@ -194,7 +194,17 @@ def _text_of(record: Any, tp: Any) -> str:
         try:
             text: str = text_of()
             made = _record_of(text, tp)
-        except (NotHeld, ValueError, TypeError, SyntaxError, KeyError, AttributeError, MemoryError, RecursionError):
+        except (
+            NotHeld,
+            ValueError,
+            TypeError,
+            OverflowError,
+            SyntaxError,
+            KeyError,
+            AttributeError,
+            MemoryError,
+            RecursionError,
+        ):
             continue
         if type(made) is type(record) and (made == record or repr(made) == repr(record)):  # a NaN differs from itself
             return text

@@ -7,13 +7,14 @@ A `MapState` or `TableState` belongs to a keyed operator, and a partition has th
 (`dagflow.state.log`), to which a window adds the entries that it has changed. Where the number of partitions or the assignment of
 keys has changed, a task begins a log of its own, which refers to the segments of all partitions that may have had its keys.
 
-Nothing that earlier decisions name is removed before the next decision: a window that runs again begins with the same states.
+What the decisions of windows name is kept as long as these: a window that runs again, even much later, begins with the same
+states. So a state that later ones have replaced stays until the window that replaced it is old.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -29,7 +30,7 @@ from dagflow.state.errors import ForeignStateKey, StateLost
 from dagflow.state.log import StateLog, groups_of_partition
 from dagflow.state.maps import Kept, MapLog, first_foreign, table_of
 from dagflow.state.page_cache import with_cache
-from dagflow.state.references import StartStates, StateRef, assignment_mark
+from dagflow.state.references import PartitionStates, StartStates, StateRef, assignment_mark
 from dagflow.state.segment import MapId, SegmentRef, TableId, erase_segments, segments, window_of
 from dagflow.state.values import checked, decode_map, decode_state, encode_state
 from dagflow.storage import Store, hash_bytes, join, open_store, read_sealed, seal
@@ -337,24 +338,42 @@ def _by_type(key: Any) -> tuple[str, Any]:
     return type(key).__name__, key
 
 
-def sweep(store: Store, window: int, states: Mapping[str, Sequence[StateRef]], *, lists: bool = True) -> None:
-    """Remove the states that tasks left up to a decided window, except those that its decision names.
+def sweep_attempts(store: Store, window: int, states: PartitionStates, *, lists: bool = True) -> None:
+    """Remove the states that attempts of a decided window have left, except those that its decision names.
 
-    `lists`: False leaves the states that only a listing shows to a later call.
+    `lists`: False leaves whole states to `sweep_replaced`.
     """
     refs = [ref for each in states.values() for ref in each]
-    needed = {ref.name for ref in refs}
-    for name in _names(store) if lists else ():
-        if int(name.partition("/")[2].partition(".")[0]) <= window and name not in needed:
+    needed = {name for ref in refs for name in (ref.name, *ref.pieces)}
+    for name in store.names(f"{_FOLDER}/{window:010d}.") if lists else ():
+        if name not in needed:
             store.discard(name)
-    newest = {ref.segment.name: ref.segment for ref in refs if ref.segment is not None}
+    newest = {ref.segment.name for ref in refs if ref.segment is not None}
     if newest:
         keyed = open_store(keyed_folder(store.url), durable=False)
-        gone = {name for ref in refs for name in (*ref.replaced, *keyed.names(f"state/{window:010d}-"))}
-        gone -= newest.keys() | {name for ref in refs for name in ref.pieces}
-        if any(ref.unshared for ref in refs):
-            gone |= _not_needed(keyed, window, newest.values())
-        keyed.discard_all(sorted(gone))
+        keyed.discard_all(sorted({*keyed.names(f"state/{window:010d}-")} - newest - needed))
+
+
+def sweep_replaced(store: Store, states: Mapping[int, PartitionStates]) -> None:
+    """Remove the states that no window behind some needs: `states` are those that the decisions of these windows name.
+
+    These windows, and those before them, cannot be run again then.
+    """
+    refs = {window: [ref for each in left.values() for ref in each] for window, left in states.items()}
+    if not any(refs.values()):
+        return
+    last = max(refs)
+    needed = {ref.name for ref in refs[last]}
+    for name in filter(_NAMES.fullmatch, store.names(f"{_FOLDER}/")):
+        if int(name.partition("/")[2].partition(".")[0]) <= last and name not in needed:
+            store.discard(name)
+    keyed = open_store(keyed_folder(store.url), durable=False)
+    gone = {name for each in refs.values() for ref in each for name in ref.replaced}
+    if any(ref.unshared for each in refs.values() for ref in each):
+        gone |= _not_needed(
+            keyed, last, {ref.segment.name: ref.segment for ref in refs[last] if ref.segment is not None}.values()
+        )
+    keyed.discard_all(sorted(gone))
 
 
 def _not_needed(keyed: Store, window: int, newest: Iterable[SegmentRef]) -> set[str]:
@@ -369,10 +388,6 @@ def _not_needed(keyed: Store, window: int, newest: Iterable[SegmentRef]) -> set[
 
 def erase(store: Store) -> None:
     """Remove the states of all tasks from a run folder."""
-    for name in _names(store):
+    for name in filter(_NAMES.fullmatch, store.names(f"{_FOLDER}/")):
         store.discard(name)
     erase_segments(open_store(keyed_folder(store.url), durable=False))
-
-
-def _names(store: Store) -> Iterator[str]:
-    return filter(_NAMES.fullmatch, store.names(f"{_FOLDER}/"))

@@ -143,7 +143,7 @@ def test_windows_that_cannot_be_run_again(source: Path, out: Path, tmp_path: Pat
 
 
 class TestMapsByKey:
-    """The state by key of operators is a chain of segments, of which later windows remove those that they have put together."""
+    """The state by key of operators is a chain of segments, which stay as long as the records of the windows that need them."""
 
     @pytest.fixture
     def source(self, source: Path) -> Path:
@@ -159,16 +159,30 @@ class TestMapsByKey:
         assert (report.rows, report.problems, report.left_out) == (rows, (), ())
         assert report.windows > 5
 
-    def test_those_whose_segments_are_gone_are_told(self, source: Path, out: Path) -> None:
+    def test_windows_go_on_from_other_partitions(self, source: Path, out: Path) -> None:
         run(traced.running, source, out, readers=2)
         run(traced.running, source, out, readers=2, run_options={"max_windows": 1})
         (source / "d").write_text("d\n")
         run(traced.running, source, out, readers=3)  # which begins all chains anew
         report = replay(str(out), locator=TRUSTED)
-        assert (report.windows, report.problems) == (1, ())
-        assert left_out(report) == [(3, "StateForgotten"), (2, "StateForgotten"), (1, "StateForgotten")]
+        assert (report.windows, report.problems, report.left_out) == (4, (), ())
+
+    def test_windows_whose_states_are_kept_can_be_run_again(self, source: Path, out: Path) -> None:
+        for number in range(5):
+            (source / f"d{number}").write_text("a\n" * number)
+            run(traced.running, source, out, readers=2, run_options={"retain_windows": 3})
+        report = replay(str(out), locator=TRUSTED)
+        assert (report.windows, report.problems) == (3, ())
+        assert [window for window, _ in report.left_out] == [3, 2, 1, 0]
+
+    def test_those_whose_segments_are_gone_are_told(self, source: Path, out: Path) -> None:
+        run(traced.running, source, out, readers=2)
+        run(traced.running, source, out, readers=2)
+        for segment in (out / "_dagflow" / "keyed-state" / "state").glob("0000000000-*"):
+            segment.unlink()
+        report = replay(str(out), locator=TRUSTED, windows=1)
         told = str(report.left_out[0][1])
-        assert told.startswith("window 3 began with state of 'counted' that is no longer stored")
+        assert "began with state of 'counted' that is no longer stored" in told
         assert "launch the application on the same input into an empty folder" in told
 
 

@@ -291,7 +291,7 @@ class TestWhatHasChangedSince:
         run(traced.filtered, source, out, threshold=1, run_options={"retain_windows": 1})
         found = trace(str(out), 0)
         assert isinstance(found.problem, WindowForgotten)
-        assert "the oldest is 2" in str(found.problem)
+        assert "the oldest is 1" in str(found.problem)
         assert found.items == ()
         assert record(exactly(out, 2)) == b"1\n"
 

@@ -16,7 +16,7 @@ from dagflow.model.types.keys import GROUPS, KeyAssignment, group_of
 from dagflow.state import Policy, SegmentRef, StateRef, log, task_states
 from dagflow.state.log import StateLog
 from dagflow.state.references import StartStates, chains
-from dagflow.state.task_states import MapCache, TaskStates, sweep
+from dagflow.state.task_states import MapCache, TaskStates, sweep_attempts, sweep_replaced
 from dagflow.storage import LocalStore, MemoryStore
 
 ALL = KeyAssignment(1)
@@ -56,10 +56,16 @@ def test_a_window_that_is_run_again_begins_with_what_it_began_with(tmp_path: Pat
         assert operator.totals == {"a": 1, "b": 2}
         operator.totals["a"] = value
         after = [states.save()["keeps"]]
-    sweep(LocalStore(str(tmp_path)), 1, {"keeps": after})
+    swept(LocalStore(str(tmp_path)), 1, {"keeps": after})
     _, operator = task(tmp_path, 2, after)
     assert operator.totals == {"a": 20, "b": 2}
     assert len(list((tmp_path / "keyed-state" / "state").glob("0000000001-*"))) == 1, "that of the other attempt is gone"
+
+
+def swept(store: LocalStore, window: int, states: dict[str, list[StateRef]]) -> None:
+    """Remove all that windows behind this one do not need."""
+    sweep_attempts(store, window, states)
+    sweep_replaced(store, {window: states})
 
 
 @pytest.mark.parametrize(
@@ -91,7 +97,7 @@ def test_another_deal_takes_the_entries_along(tmp_path: Path, deals: list[KeyAss
             after.append(states.save()["keeps"])
         assert found == entries
         left = after
-        sweep(LocalStore(str(tmp_path)), window, {"keeps": left})
+        swept(LocalStore(str(tmp_path)), window, {"keeps": left})
         assert len(list((tmp_path / "keyed-state" / "state").iterdir())) == deal.partitions
 
 
@@ -117,7 +123,7 @@ def test_a_window_writes_what_it_has_changed(tmp_path: Path, keys: int) -> None:
         before = written(tmp_path)
         left = [states.save()["keeps"]]
         made += written(tmp_path) - before
-        sweep(LocalStore(str(tmp_path)), window, {"keeps": left})
+        swept(LocalStore(str(tmp_path)), window, {"keeps": left})
     assert made <= 5 * changed
 
 
@@ -134,7 +140,7 @@ def test_the_pieces_of_a_large_window_stay_until_others_replace_them(tmp_path: P
             after = [states.save()["keeps"]]
         entries, left = dict(operator.totals), after
         assert bool(left[0].pieces) is in_pieces
-        sweep(LocalStore(str(tmp_path)), window, {"keeps": left})
+        swept(LocalStore(str(tmp_path)), window, {"keeps": left})
         newest = left[0].segment
         assert newest is not None
         needed = StateLog(LocalStore(str(tmp_path / "keyed-state")))
@@ -198,7 +204,7 @@ def test_a_segment_that_partitions_share_goes_when_none_of_them_needs_it(tmp_pat
         left = after
         if window == 1:
             assert sum(path.stat().st_size for path in folder.glob("0000000001-*")) < first.stat().st_size / 50
-        sweep(store, window, {"keeps": left})
+        swept(store, window, {"keeps": left})
         there.append(first.exists())
     assert there[:5] == [True] * 5, "the second partition needs it"
     assert not there[-1]

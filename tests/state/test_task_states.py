@@ -18,7 +18,7 @@ from dagflow.local.runner import LocalRunner
 from dagflow.runtime.events import Event, WindowDecided, WindowPlanned, WindowStarted
 from dagflow.state import PartitionStates, StateRef, task_states
 from dagflow.state.references import predecessors, states_after
-from dagflow.state.task_states import publish_states, read_states, sweep
+from dagflow.state.task_states import publish_states, read_states, sweep_attempts, sweep_replaced
 from dagflow.storage import MemoryStore
 from dagflow.testing import Window, run_dag, run_operator
 from tests.launching.numbers_app import Given, Sizer, Total, application, decisions, joined, kept, objects, run
@@ -271,8 +271,17 @@ class TestObjects:
         assert read_states(store, "o", second) == {"seen": "x" * 99 + "b"}
         states = states_after({"other": []}, [{"o": first}])
         assert states == {"other": [], "o": [first]}
-        sweep(store, 3, states)
+        sweep_attempts(store, 3, states)
         assert store.names() == sorted([first.name, later.name]), "a window that is not decided is left alone"
+
+    def test_that_a_window_has_replaced_go_with_its_records(self) -> None:
+        store = MemoryStore()
+        refs = [publish_states(store, window, {"seen": f"{window}" * 99}, ()) for window in range(4)]
+        for window, ref in enumerate(refs):
+            sweep_attempts(store, window, {"o": [ref]})
+        assert store.names() == [ref.name for ref in refs]
+        sweep_replaced(store, {window: {"o": [refs[window]]} for window in (0, 1)})
+        assert store.names() == [ref.name for ref in refs[1:]], "window 2 begins with what window 1 has left"
 
 
 def test_what_is_no_plain_data_is_refused_by_name(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ class Removed(enum.Enum):
     SWEPT = "once the window after it is done"  # of tasks and launches that were killed, too; the name begins with {window}
     AGED = "after `retain_windows` further windows"  # the name is {window} alone; DONE is the last one, see KINDS
     REPLACED = "once a decision that replaces it has been followed"
+    AGED_REPLACED = "with the decision that replaces it, after `retain_windows` further windows"
     CROWDED = "when there are too many of its kind"
     LAUNCHED = "by the next launch"
     ENDED = "when it is no longer needed"
@@ -194,7 +195,7 @@ TASK_STATE = Kind(
     writer="task",
     synced=True,
     sealed=True,
-    removed=Removed.REPLACED,
+    removed=Removed.AGED_REPLACED,
 )
 STATE = Kind(
     title="what a window changed in `MapState` and `TableState` on the driver",
@@ -210,7 +211,7 @@ KEYED_STATE = Kind(
     writer="task",
     synced=True,
     sealed=True,
-    removed=Removed.REPLACED,
+    removed=Removed.AGED_REPLACED,
 )
 BEGUN = Kind(
     title="a window has begun to be published to a log",

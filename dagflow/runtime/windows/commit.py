@@ -261,7 +261,7 @@ def _tell(operator: str, window: int, doing: str, call: Callable[[], None]) -> N
 
 def _finish(log: WindowLog, decision: Decision) -> None:
     windows = swept_after(log.unsynced.url, decision.window)
-    task_states.sweep(log.unsynced, decision.window, decision.partition_states, lists=bool(windows))
+    task_states.sweep_attempts(log.unsynced, decision.window, decision.partition_states, lists=bool(windows))
     log.done(decision.window)
     log.forget(windows)  # not of this one: so the folder of reports never becomes empty, and is not removed and made again
 

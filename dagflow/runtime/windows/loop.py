@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as StillRunning
 from typing import Any
@@ -69,7 +69,7 @@ from dagflow.runtime.windows.rejection import reject, rejection_of
 from dagflow.runtime.windows.retry import LOOKS, POLL, RetryPolicy
 from dagflow.state import MapLog, StateAssignment
 from dagflow.state.driver_state import check_left
-from dagflow.state.task_states import declared_states
+from dagflow.state.task_states import declared_states, sweep_replaced
 from dagflow.storage import FolderLock, is_transient
 from dagflow.storage.records.errors import PlanMismatch, RecordRefused
 
@@ -505,8 +505,8 @@ class WindowLoop:
         for event in followed_events(decision.window, followed):
             self._events.send(event)
         self._unfollowed.discard(decision.window)
-        ages = (window + 1 - self._settings.retain_windows for window in swept_after(self._run_folder, decision.window))
-        self._log.drop(window for window in ages if window >= 0)
+        ages = (window - self._settings.retain_windows for window in swept_after(self._run_folder, decision.window))
+        self._drop([window for window in ages if window >= 0])
         self._maps.sweep(decision.window)
         self._events.send(WindowDone(window=decision.window))
 
@@ -516,7 +516,16 @@ class WindowLoop:
         sweep_done(self._log, done, self._report, self._events.send)
         self._log.sweep_temporaries()
         self._datasets.sweep_snapshots(self._report.outputs)
-        self._log.drop(done[: -self._settings.retain_windows])
+        self._drop(done[: -self._settings.retain_windows - 1])
+
+    def _drop(self, windows: Sequence[int]) -> None:
+        """Remove the records of windows that are old, and before them the states that no later window begins with.
+
+        One more than `retain_windows` are kept: the oldest that can run again begins with the state of the one before it.
+        """
+        decisions = (self._log.read_decision(window) for window in windows)
+        sweep_replaced(self._log.unsynced, {each.window: each.partition_states for each in decisions if each is not None})
+        self._log.drop(windows)
 
 
 def run_through(make: Callable[[WindowLoop | None], WindowLoop], loop: WindowLoop) -> None:
