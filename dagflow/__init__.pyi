@@ -24,6 +24,7 @@ from dagflow.model.operator.protocols import LimitsRejects as LimitsRejects
 from dagflow.model.operator.protocols import LocatesRows as LocatesRows
 from dagflow.model.operator.protocols import NamesFile as NamesFile
 from dagflow.model.operator.protocols import NamesPosition as NamesPosition
+from dagflow.model.operator.protocols import NamesSources as NamesSources
 from dagflow.model.operator.protocols import OnBreach as OnBreach
 from dagflow.model.operator.protocols import ReadsFiles as ReadsFiles
 from dagflow.model.operator.protocols import RejectLimit as RejectLimit

@@ -135,6 +135,11 @@ class PastWindow:
         """The number of the window."""
         return self.plan.window
 
+    def other(self, window: int) -> PastWindow | None:
+        """Return another window of the run; None if its records are no longer kept."""
+        plan, decision = self.log.read_plan(window), self.log.read_decision(window)
+        return None if plan is None or decision is None else attrs.evolve(self, plan=plan, decision=decision)
+
     def published(self, dataset: str, file: DataFile) -> StagedFile | None:
         """Return the record of a committed file in the decision. The dataset may have been moved since."""
         alike = [

@@ -398,7 +398,7 @@ class _HeadTap:
         self.is_over = False
         self.place: tuple[str | None, Any] = (None, None)
 
-    def portions(self, chunk: list[Any] | pa.RecordBatch) -> Iterator[list[Any] | pa.RecordBatch]:
+    def portions(self, chunk: list[Any] | pa.RecordBatch, retracts: bool) -> Iterator[list[Any] | pa.RecordBatch]:
         """Yield the parts of a chunk. Raises _SampleRead once the sample is read; what comes after is dropped."""
         start, whole = 0, len(chunk)
         while start < whole and not self.is_over:

@@ -13,6 +13,7 @@ from dagflow.lineage.history import FileOrigin
 from dagflow.model.operator.protocols import LocatesRows
 from dagflow.model.operator.state import state_fields
 from dagflow.model.types.records import BLOCK_ID, POSITION, ReaderRecord
+from dagflow.runtime.exchange.rows import Row
 from dagflow.runtime.stage.failure import Abort
 from dagflow.runtime.stage.program import Program, TaskSpec
 from dagflow.runtime.task.compile import loaded, pickled
@@ -60,7 +61,17 @@ class Origin:
     keeping: tuple[str, ...] = ()
 
 
-def origin_of(program: bytes, spec: TaskSpec, states: TaskStates, *, head: str, written: FileOrigin, row: int) -> Origin | None:
+def origin_of(
+    program: bytes,
+    spec: TaskSpec,
+    states: TaskStates,
+    *,
+    head: str,
+    written: FileOrigin,
+    row: int,
+    receives: bool = False,
+    incoming: Callable[[], Iterable[Row]] = tuple,
+) -> Origin | None:
     """Return the source of a row; None if the task, run again, does not write it.
 
     The task runs in chunks as always, which finds the chunk of the record; then it runs that chunk in pieces, then one piece
@@ -70,16 +81,19 @@ def origin_of(program: bytes, spec: TaskSpec, states: TaskStates, *, head: str, 
         program: of the task's stage.
         spec: the task.
         states: those that its operators begin with.
-        head: the operator that gets the work items.
+        head: the operator whose records are looked at: the one that gets the work items, or one behind an exchange.
         written: the file, by who wrote it.
         row: which row of that file, from 0.
+        receives: the records that the head receives are looked at, not those that it emits.
+        incoming: returns the rows that came over exchanges.
 
     Raises DagflowError, as the task would.
     """
     path: tuple[int, ...] = ()
     while True:
-        run = _Run(leading_to(loaded(program), [written.operator]), head, written.operator, (written.number, row), path)
-        found = run.until_found(spec, states)
+        leading = leading_to(loaded(program), [written.operator])
+        run = _Run(leading, head, written.operator, (written.number, row), path, receives=receives)
+        found = run.until_found(spec, states, incoming())
         if found is None or found.emitted is None or found.emitted.record is not None:
             return found
         if found.emitted.path[: len(path)] != path or len(found.emitted.path) <= len(path):
@@ -130,8 +144,11 @@ class _Run:
         path: which chunk the head hands on in pieces, and which of these pieces record by record.
     """
 
-    def __init__(self, program: Program, head: str, sink: str, wanted: tuple[int, int], path: tuple[int, ...]) -> None:
+    def __init__(
+        self, program: Program, head: str, sink: str, wanted: tuple[int, int], path: tuple[int, ...], *, receives: bool
+    ) -> None:
         self._program = program
+        self._receives = receives
         self._head = head
         self._sink = sink
         self._wanted = wanted
@@ -143,7 +160,7 @@ class _Run:
         self._arriving: _Arrival | None = None
         self._uncounted: list[_Arrival] = []  # what has arrived at the sink since it last counted rows
 
-    def until_found(self, spec: TaskSpec, states: TaskStates) -> Origin | None:
+    def until_found(self, spec: TaskSpec, states: TaskStates, incoming: Iterable[Row]) -> Origin | None:
         """Run the task, and return the records that were handed on when the row was written."""
         flow = Flow(self._program, spec, RecordingFiles(on_records=self._count))
         try:
@@ -154,6 +171,8 @@ class _Run:
                     self._item, self._emitted = number, EmittedChunk(number)
                     flow.deliver_item(item, flow.decoded(item), part)
                 self._emitted = None
+                flow.cursor.move(None, None)
+                flow.deliver_rows(incoming)
         except _RowWritten as found:
             if found.arrived is None:
                 return Origin(emitted=None, is_uncertain=True)
@@ -170,9 +189,18 @@ class _Run:
         """Listen between the head and the operators behind it, and before the sink."""
         head = flow.nodes[self._head].operator
         self._place = head.origin_of if isinstance(head, LocatesRows) else None
-        flow.tap(emitted={self._head: self._portions}, received={self._sink: self._arrivals})
+        if not self._receives:
+            flow.tap(emitted={self._head: self._portions}, received={self._sink: self._arrivals})
+        elif self._head == self._sink:
+            flow.tap(emitted={}, received={self._head: self._arrivals_of_portions})
+        else:
+            flow.tap(emitted={}, received={self._head: self._portions, self._sink: self._arrivals})
 
-    def _portions(self, chunk: Any) -> Iterator[Any]:
+    def _arrivals_of_portions(self, chunk: Any, retracts: bool) -> Iterator[Any]:
+        for part in self._portions(chunk, retracts):
+            yield from self._arrivals(part, retracts)
+
+    def _portions(self, chunk: Any, retracts: bool) -> Iterator[Any]:
         """Hand on a chunk of the head: as a whole, or taken apart as far as the path says."""
         number, self._chunks = self._chunks, self._chunks + 1
         row = 0
@@ -184,7 +212,7 @@ class _Run:
             row += _size(part)
         self._emitted = EmittedChunk(self._item, (number,))
 
-    def _arrivals(self, chunk: Any) -> Iterator[Any]:
+    def _arrivals(self, chunk: Any, retracts: bool) -> Iterator[Any]:
         """Note records that arrive at the sink; the results of a single record one by one."""
         is_single = self._emitted is not None and self._emitted.record is not None
         for part in _parts(chunk, 1) if is_single else (chunk,):

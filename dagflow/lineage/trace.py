@@ -16,7 +16,8 @@ from dagflow.ledger import DataFile, ExecuteQuery, InputSlice, Ledger, LedgerEnt
 from dagflow.ledger.dataset.find import find_dataset
 from dagflow.ledger.errors import NoSuchEntry
 from dagflow.ledger.snapshots import CURRENT, PARTITIONS, snapshot_of
-from dagflow.lineage.errors import BehindExchange, CodeNotNamed, SourceSilent
+from dagflow.lineage.contributions import Contribution, Contributions
+from dagflow.lineage.errors import CodeNotNamed, SourceSilent
 from dagflow.lineage.history import FileOrigin, Item, PastWindow, changed_sources, stage_of, standing_in, states_kept
 from dagflow.lineage.row_search import Origin, hash_of, origin_of, position_of
 from dagflow.model.operator.base import ErrorRecord, Operator
@@ -35,7 +36,7 @@ _NOT_AGAIN = (
     "(`dagflow verify --replay` compares row by row)"
 )
 _BEHIND = "it was written behind an exchange: any of these ranges may have a part in it"
-_KEPT = "so may what earlier windows had brought: {names} continues from window to window"
+_KEPT = "these are the ranges of all windows up to the row's that are kept: {names} continues from window to window"
 
 
 @attrs.frozen(kw_only=True)
@@ -69,6 +70,7 @@ class Trace:
         items: the work items that the task had; of a row that one record was made of, and with `exact`, the one with it.
         inputs: of a derived dataset, the parts of its inputs that the window took.
         source: the record itself, with `exact`; None where the row was made of several.
+        parts: with `exact`, the records that a row behind an exchange was made of, by window and file.
         several: why the row was made of more than one record.
         remarks: what may make the answer less than certain.
         problem: why it could not be traced further.
@@ -85,6 +87,7 @@ class Trace:
     items: tuple[Item, ...] = ()
     inputs: tuple[InputSlice, ...] = ()
     source: SourceRecord | None = None
+    parts: tuple[Contribution, ...] = ()
     several: str | None = None
     remarks: tuple[str, ...] = ()
     problem: DagflowError | None = None
@@ -239,9 +242,14 @@ def _steps(locator: ApplicationLocator, exact: bool) -> Sequence[Callable[[Trace
             return found
         written = past[0].written(published)
         if written.task is not None and past[0].level_of(written.task):
-            above = tuple(past[0].items_above(written.operator))
+            if exact:
+                return attrs.evolve(found, written=written)
+            kept = past[0].keeping_above(written.operator)
+            before = (past[0].other(window) for window in range(past[0].window if kept else 0))
+            windows = [*(each for each in before if each is not None), past[0]]
+            above = tuple(item for each in windows for item in each.items_above(written.operator))
             remarks = [*found.remarks, *([_BEHIND] if above else [])]
-            if kept := past[0].keeping_above(written.operator):
+            if kept:
                 remarks.append(_KEPT.format(names=", ".join(kept)))
             return attrs.evolve(found, written=written, items=above, remarks=tuple(remarks))
         head = past[0].head_above(written.operator)
@@ -256,8 +264,6 @@ def _steps(locator: ApplicationLocator, exact: bool) -> Sequence[Callable[[Trace
 
 def _exactly(found: Trace, past: PastWindow, locator: ApplicationLocator) -> Trace:
     written = _written(found)
-    if written.task is not None and past.level_of(written.task):
-        raise BehindExchange(written.operator, written.task)
     built, folder, remarks = locator.built(past)
     found = attrs.evolve(found, remarks=(*found.remarks, *remarks))
     with standing_in(folder):
@@ -265,6 +271,19 @@ def _exactly(found: Trace, past: PastWindow, locator: ApplicationLocator) -> Tra
         changed = past.check_application(built, plan)
         if changed:
             found = attrs.evolve(found, remarks=(*found.remarks, f"properties have changed since: {'; '.join(changed)}"))
+        if written.task is not None and past.level_of(written.task):
+            search = Contributions(built, past, plan, folder)
+            parts = search.of_row(written, found.row)
+            items = tuple(item for part in parts for item in part.items)
+            found = attrs.evolve(found, parts=parts, items=items, remarks=(*found.remarks, *dict.fromkeys(search.remarks)))
+            if len(parts) == 1 and parts[0].rows == len(parts[0].positions) == 1:
+                program = pickled(stage_program(plan, plan.stage_of(parts[0].head).name), plan, travels=False)
+                reader = next(o.operator for o in loaded(program).operators if o.name == parts[0].head)
+                if isinstance(reader, RereadsRecords):
+                    return attrs.evolve(
+                        found, source=_again(plan, parts[0].head, reader, items[0], parts[0].positions[0], found.window)
+                    )
+            return found
         stage, partition = stage_of(plan, _written(found), past.window)
         program = pickled(stage_program(plan, stage.name), plan, travels=False)
         written, spec = _written(found), past.task(plan, stage, partition, folder)
@@ -314,19 +333,23 @@ def _told(found: Trace, origin: Origin | None, plan: Plan, head: str, reader: Op
         return attrs.evolve(found, source=_row(item, origin.emitted.place, head, kind))
     if place is None:
         raise SourceSilent(head, kind, "its records do not say where they were read")
+    return attrs.evolve(found, source=_again(plan, head, reader, item, place, found.window))
+
+
+def _again(plan: Plan, head: str, reader: Operator, item: Item, place: Any, window: int) -> SourceRecord:
+    """Read a record again. Raises SourceSilent."""
+    kind = type(reader).__name__
     if not isinstance(reader, RereadsRecords):
         raise SourceSilent(head, kind, f"it has no method record_at; the record is at {place}")
     tp = next(plan.dag.types[sink] for _, sink in plan.dag.upstream(head) if sink.port == item.port)
-    reader.setup(OperatorContext(name=head, window=found.window))
+    reader.setup(OperatorContext(name=head, window=window))
     try:
         data = reader.record_at(decode(item.value, tp), place)
     finally:
         reader.teardown()
     if data is None:
         raise SourceSilent(head, kind, f"no record begins at {f'byte {place}' if item.path else f'position {place!r}'}")
-    path = item.path or ""
-    source = SourceRecord(item=item, path=_whole(path), position=place, length=len(data), data=data[:MOST])
-    return attrs.evolve(found, source=source)
+    return SourceRecord(item=item, path=_whole(item.path or ""), position=place, length=len(data), data=data[:MOST])
 
 
 def _row(item: Item, place: RowOrigin, head: str, kind: str) -> SourceRecord:

@@ -42,8 +42,12 @@ def transform_runner() -> TransformRunner:
 
 @attrs.define
 class Spool:
-    """A context manager; rows are put for a level, and read by task, sorted by source and sequence."""
+    """A context manager; rows are put for a level, and read by task, sorted by source and sequence.
 
+    `keeps`: they can be read again.
+    """
+
+    keeps: bool = False
     _file: tempfile.SpooledTemporaryFile[bytes] = attrs.field(init=False)
     _rows: dict[tuple[int, int], list[tuple[int, int, int, int, int]]] = attrs.field(factory=dict, init=False)
 
@@ -78,8 +82,9 @@ class Spool:
 
     def _found(self, place: tuple[int, int], wanted: Callable[[tuple[int, int, int, int, int]], bool]) -> Iterator[Row]:
         """Takes rows out, by source and sequence."""
-        entries = self._rows.pop(place, [])
-        self._rows[place] = [entry for entry in entries if not wanted(entry)]
+        entries = self._rows.get(place, [])
+        if not self.keeps:
+            self._rows[place] = [entry for entry in entries if not wanted(entry)]
         for src, seq, tag, start, size in sorted(filter(wanted, entries)):
             self._file.seek(start)
             yield Row(place[1], tag, src, seq, self._file.read(size))

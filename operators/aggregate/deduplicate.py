@@ -39,6 +39,7 @@ class FirstOfEach(Operator, Generic[T]):
     """Keep the first record of each key in this partition: the part of `Deduplicate` before the exchange."""
 
     takes_changes: ClassVar[bool] = True
+    selects_rows: ClassVar[bool] = True
 
     by: Callable[[T], object] | str | tuple[str, ...] | None = attrs.field(default=None, kw_only=True, validator=a_key)
 

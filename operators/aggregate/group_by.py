@@ -56,6 +56,11 @@ class _Rows(Operator):
         """Return batches: rows have columns."""
         return frozenset({"batch"} if port == "output" else {"record"})
 
+    def source_columns(self, port: str, columns: Sequence[str], made: Sequence[str]) -> dict[str, str]:
+        """Return the columns of the key: a row was made of all rows with its values in them."""
+        keys = self.keys or (() if self.aggregates else columns)
+        return {name: name for name in keys if name in made}
+
     @input.batch
     def add(self, batch: pa.RecordBatch) -> None:
         """Take rows in."""

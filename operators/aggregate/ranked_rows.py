@@ -229,6 +229,7 @@ class PartialRanking(Operator, Generic[T]):
     """The partial aggregation of operators that rank rows: of each key the first rows of one partition."""
 
     takes_changes: ClassVar[bool] = True
+    selects_rows: ClassVar[bool] = True
 
     ranking: Ranking
 

@@ -53,6 +53,8 @@ Entry = tuple[Any, bytes, Any]
 class PartialTopN(Operator, Generic[T]):
     """The partial aggregation of a `TopN`: the top records of one partition."""
 
+    selects_rows: ClassVar[bool] = True
+
     n: int = attrs.field(validator=integer_from(1))
     of: Callable[[T], Any] | str = attrs.field(default="value", validator=a_field)
     by: Callable[[T], object] | str | tuple[str, ...] | None = attrs.field(default=None, kw_only=True, validator=a_key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, Generic, get_args
 
@@ -130,6 +130,19 @@ class HashJoin(Operator, Generic[L, R, O]):
     def partition_key(self, port: str) -> Any:
         """Return the key of a side: equal keys come to one partition."""
         return self.by if port == "left" or self.right_by is None else self.right_by
+
+    def source_columns(self, port: str, columns: Sequence[str], made: Sequence[str]) -> dict[str, str]:
+        """Return the columns of a side, with those of the output that have their values."""
+        if self.combine is not None:
+            return {}
+        by, key = names_of(self.by), names_of(self.partition_key(port))
+        names = dict(zip(key, by, strict=True))
+        if port == "left":
+            return {**{name: name for name in columns}, **names}
+        if not KINDS[self.how].pairs:
+            return names
+        others = {name: name + self.suffix if name + self.suffix in made else name for name in columns if name not in key}
+        return {**others, **names}
 
     def result_columns(self, port: str, arriving: Callable[[str], StreamColumns]) -> StreamColumns | None:
         """Return the columns of both sides, and which of them identify a row."""

@@ -13,7 +13,27 @@ from dagflow import DAG, ErrorRecord, InputPort, MapState, Operator, OutputPort,
 from dagflow.config import Secret
 from dagflow.lineage.trace import ApplicationLocator, Trace, trace
 from dagflow.scaling import StatelessPartitioner
-from operators import BlockReader, DatasetInput, FileSplitterInput, Filter, FlatMap, Map, RecordWriter, Tumbling
+from operators import (
+    BlockReader,
+    DatasetInput,
+    Deduplicate,
+    Distinct,
+    FileSplitterInput,
+    Filter,
+    FlatMap,
+    GroupBy,
+    HashJoin,
+    JsonLinesWriter,
+    Map,
+    RecordWriter,
+    Select,
+    Sum,
+    TopN,
+    Tumbling,
+    agg,
+    col,
+)
+from operators import Count as CountBy
 
 
 @attrs.define
@@ -308,3 +328,64 @@ def record(found: Trace) -> bytes:
     assert at.item.path == at.path
     assert found.items == (at.item,)
     return at.data
+
+
+def sales_to(dag: DAG, conf: Settings, operator: Operator, *behind: Operator) -> None:
+    """Sales in CSV, through operators, to lines of JSON."""
+    port = dag.read(conf.input, format="csv").to(operator)
+    for each in behind:
+        port = port.to(each)
+    port.to(JsonLinesWriter(conf.output))
+
+
+def totals(dag: DAG, conf: Settings) -> None:
+    sales_to(dag, conf, GroupBy("shop", sold=agg.sum("price")))
+
+
+def total(dag: DAG, conf: Settings) -> None:
+    sales_to(dag, conf, GroupBy(sold=agg.sum("price")))
+
+
+def counts(dag: DAG, conf: Settings) -> None:
+    sales_to(dag, conf, Sum("price", by="shop"))
+
+
+def shop_of(sale: Any) -> str:
+    return str(sale["shop"])
+
+
+def by_function(dag: DAG, conf: Settings) -> None:
+    sales_to(dag, conf, CountBy(by=shop_of))
+
+
+def deduplicated(dag: DAG, conf: Settings) -> None:
+    sales_to(dag, conf, Deduplicate(by="number"))
+
+
+def ranked(dag: DAG, conf: Settings) -> None:
+    sales_to(dag, conf, TopN(1, of="price", by="shop"))
+
+
+def distinct(dag: DAG, conf: Settings) -> None:
+    sales_to(dag, conf, Distinct())
+
+
+def join_of(dag: DAG, conf: Settings) -> HashJoin[Any, Any, Any]:
+    join = dag.add_operator("join", HashJoin[Any, Any, Any]("shop"))
+    dag.read(conf.input, format="csv").to(join.left)
+    dag.read(f"{conf.input}/../shops.csv", format="csv").to(join.right)
+    return join
+
+
+def joined(dag: DAG, conf: Settings) -> None:
+    join_of(dag, conf).output.to(JsonLinesWriter(conf.output))
+
+
+def towns(dag: DAG, conf: Settings) -> None:
+    join_of(dag, conf).output.to(GroupBy("town", sold=agg.sum("price"))).to(JsonLinesWriter(conf.output))
+
+
+def classes(dag: DAG, conf: Settings) -> None:
+    """The number of shops by the tens of their totals."""
+    tens = Select("shop", **{"class": col("sold") // 10})
+    sales_to(dag, conf, GroupBy("shop", sold=agg.sum("price")), tens, GroupBy("class", shops=agg.count()))

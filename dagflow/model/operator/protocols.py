@@ -40,6 +40,24 @@ class Keyed:
         """
 
 
+@runtime_checkable
+class NamesSources(Protocol):
+    """Keyed operators whose rows hold the values of rows that they were made of, not only their key."""
+
+    def source_columns(self, port: str, columns: Sequence[str], made: Sequence[str]) -> dict[str, str]:
+        """Return columns of an input port, with those of the output that have their values.
+
+        A row of the output was made of the rows that have its values in these columns. Of other operators, these are the columns
+        of the key, or all where it selects rows.
+
+        Args:
+            port: the input port.
+            columns: those of the rows that arrive there.
+            made: those of the output.
+        """
+        ...
+
+
 class KeepsCurrent:
     """Sinks that keep the current result of a stream whose rows may be taken back, and operators that can give it to them."""
 

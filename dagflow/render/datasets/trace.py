@@ -8,6 +8,7 @@ from typing import Any
 
 from dagflow.errors.shown import visible, without_secrets
 from dagflow.ledger import InputSlice
+from dagflow.lineage.contributions import Contribution
 from dagflow.lineage.history import Item
 from dagflow.lineage.trace import SourceRecord, Trace
 from dagflow.model.types.plain_data import encode, shown
@@ -34,7 +35,10 @@ def trace_text(trace: Trace, style: Style | None = None) -> str:
     if trace.written is not None:
         task = f"task {trace.written.task}" if trace.written.task is not None else "the driver"
         rows.append(["written by", f"{trace.written.operator}, in {task}"])
-    rows += [["read" if not number else "", line] for number, line in enumerate(_read(trace))]
+    if trace.parts:
+        rows += [["made of" if not number else "", line] for number, line in enumerate(_parts(trace))]
+    else:
+        rows += [["read" if not number else "", line] for number, line in enumerate(_read(trace))]
     if trace.source is not None:
         rows += _source(trace.source)
     if trace.several is not None:
@@ -67,6 +71,15 @@ def trace_json(trace: Trace) -> dict[str, Any]:
         ],
         "items": [{"port": item.port, "item": item.value} for item in trace.items],
         "source": None if source is None else _source_json(source),
+        "parts": [
+            {
+                "window": part.window,
+                "path": part.path,
+                "records": part.rows,
+                "positions": [encode(position, "a position") for position in part.positions],
+            }
+            for part in trace.parts
+        ],
         "several": trace.several,
         "remarks": list(trace.remarks),
         "problems": [] if trace.problem is None else error_json(trace.problem),
@@ -102,6 +115,26 @@ def _partition(item: Item) -> str:
     value = item.value
     is_of_log = isinstance(value, Mapping) and value.keys() >= {"topic", "partition", "start", "stop"}
     return f"{value['topic']}[{value['partition']}]" if is_of_log else ""
+
+
+def _parts(trace: Trace) -> list[str]:
+    """Return the records that a row was made of: their number, and those of each window and file."""
+    total = counted(sum(part.rows for part in trace.parts), "record")
+    lines = [
+        f"{counted(part.rows, 'record')} of {part.path or ', '.join(ranges(part.items))}, window {part.window}{_begins(part)}"
+        for part in trace.parts
+    ]
+    more = len(lines) - SHOWN
+    shown_lines = lines if more <= 0 else [*lines[:SHOWN], f"… and {counted(more, 'part')} more (--json names all)"]
+    return shown_lines if len(lines) == 1 else [f"{total}:", *shown_lines]
+
+
+def _begins(part: Contribution) -> str:
+    if not part.positions:
+        return ""
+    where = "byte" if part.path else "position"
+    places = ", ".join(map(str, part.positions))
+    return f", at {where} {places}{' …' if len(part.positions) < part.rows else ''}"
 
 
 def _read(trace: Trace) -> list[str]:

@@ -57,7 +57,7 @@ class Inlet:
         """Handle records or a batch, and return what is to be handled next: what the operator has emitted."""
         if self.tap is None:
             return self._steps(chunk, retracts)
-        return (step for part in self.tap(chunk) for step in self._steps(part, retracts))
+        return (step for part in self.tap(chunk, retracts) for step in self._steps(part, retracts))
 
     def _steps(self, chunk: list[Any] | pa.RecordBatch, retracts: bool) -> Iterator[Step]:
         before = self._time.charge(self.node.account)

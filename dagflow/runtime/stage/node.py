@@ -104,7 +104,7 @@ class Node:
     def _steps(self) -> Iterator[Step]:
         waiting, self.waiting = self.waiting, []
         for outlet, records, retracts in waiting:
-            for portion in outlet.portions(records):
+            for portion in outlet.portions(records, retracts):
                 for inlet in outlet.inlets:
                     yield inlet, portion, retracts
 

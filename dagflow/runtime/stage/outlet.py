@@ -39,8 +39,9 @@ class StreamEnd(Protocol):
 
 Step = tuple[StreamEnd, "list[Any] | pa.RecordBatch", bool]
 """A chunk on its way: its end, the chunk, and its sign: True where its rows are taken back."""
-Tap = Callable[[Any], Iterable[Any]]
-"""Listens to chunks: yields a chunk in the parts in which it goes on, and resumes when all that follows from a part is done."""
+Tap = Callable[[Any, bool], Iterable[Any]]
+"""Listens to chunks, with their signs: yields a chunk in the parts in which it goes on, and resumes when all that follows from a
+part is done."""
 
 
 class Steps:
@@ -274,10 +275,10 @@ class Outlet:
             self.node.context.count("retracted", count)
         self.node.waiting.append((self, records, retracts))
 
-    def portions(self, records: list[Any] | pa.RecordBatch) -> Iterable[list[Any] | pa.RecordBatch]:
+    def portions(self, records: list[Any] | pa.RecordBatch, retracts: bool) -> Iterable[list[Any] | pa.RecordBatch]:
         """Yield the portions in which records are passed on, each after everything that follows from the one before."""
         if self.tap is not None:
-            return self.tap(records)
+            return self.tap(records, retracts)
         cursor = self.node.context.services.cursor
         return (records,) if cursor.crash_marker is None else cursor.crash_marker.portions(cursor.path, records)
 
