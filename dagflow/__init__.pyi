@@ -31,6 +31,7 @@ from dagflow.model.operator.protocols import RereadsRecords as RereadsRecords
 from dagflow.model.operator.protocols import SchemaAware as SchemaAware
 from dagflow.model.operator.protocols import Splittable as Splittable
 from dagflow.model.operator.protocols import Stateful as Stateful
+from dagflow.model.operator.protocols import StateSize as StateSize
 from dagflow.model.operator.protocols import WeighsItems as WeighsItems
 from dagflow.model.operator.protocols import WritesFiles as WritesFiles
 from dagflow.model.operator.renamed_properties import RenamedProperty as RenamedProperty
