@@ -44,6 +44,7 @@ from dagflow.model.operator.state import WindowState as WindowState
 from dagflow.model.operator.stream_columns import StreamColumns as StreamColumns
 from dagflow.model.operator.table_state import KeyedTable as KeyedTable
 from dagflow.model.operator.table_state import TableState as TableState
+from dagflow.model.types.net_changes import NetRows as NetRows
 from dagflow.model.types.records import BlockIds as BlockIds
 from dagflow.model.types.records import FileBlockMetadata as FileBlockMetadata
 from dagflow.model.types.records import FileInfo as FileInfo

@@ -78,7 +78,7 @@ def kept(operator: Operator) -> Iterator[str]:
 
 
 def test_what_is_kept_of_the_same_rows_is_the_same_as_long_as_the_format_is(golden: Golden) -> None:
-    """Where this differs, rows of before may be read as something else: raise `format_version` of the table, or read both."""
+    """If it differs, rows of before may be read as something else: raise `format_version` of the table, or read both."""
     golden("kept_rows.txt", "".join(f"{text}\n" for name, make in KEEPING.items() for text in (name, *kept(make()))))
 
 

@@ -1,4 +1,4 @@
-"""What operators keep and what bounds it, and which rows depend on windows: in the plan, and as a warning."""
+"""The state that operators keep and its bounds, and the rows that depend on windows: in the plan, and as a warning."""
 
 from __future__ import annotations
 

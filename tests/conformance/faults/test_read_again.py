@@ -1,4 +1,4 @@
-"""How much a launch reads again that was killed in the middle of a bounded input: what was not decided, and no more."""
+"""The rows that a launch reads again which was killed in the middle of a bounded input: those not decided, and no more."""
 
 from __future__ import annotations
 
