@@ -32,6 +32,7 @@ from dagflow.model.operator.protocols import RereadsRecords as RereadsRecords
 from dagflow.model.operator.protocols import SchemaAware as SchemaAware
 from dagflow.model.operator.protocols import Splittable as Splittable
 from dagflow.model.operator.protocols import Stateful as Stateful
+from dagflow.model.operator.protocols import StateSize as StateSize
 from dagflow.model.operator.protocols import WeighsItems as WeighsItems
 from dagflow.model.operator.protocols import WritesFiles as WritesFiles
 from dagflow.model.operator.renamed_properties import RenamedProperty as RenamedProperty
@@ -44,6 +45,7 @@ from dagflow.model.operator.state import WindowState as WindowState
 from dagflow.model.operator.stream_columns import StreamColumns as StreamColumns
 from dagflow.model.operator.table_state import KeyedTable as KeyedTable
 from dagflow.model.operator.table_state import TableState as TableState
+from dagflow.model.types.net_changes import NetRows as NetRows
 from dagflow.model.types.records import BlockIds as BlockIds
 from dagflow.model.types.records import FileBlockMetadata as FileBlockMetadata
 from dagflow.model.types.records import FileInfo as FileInfo

@@ -27,6 +27,7 @@ from dagflow.logs import within
 from dagflow.model.operator.base import InputOperator
 from dagflow.model.operator.context import Clock, OperatorContext, SystemClock
 from dagflow.planning.plan import Plan
+from dagflow.planning.scopes import unbounded
 from dagflow.runtime.events import EventStream, LeaseAwaited, RunEnded, RunStarted, Subscriber, Warned
 from dagflow.runtime.exchange.dataframes import has_transforms
 from dagflow.runtime.run_folder.events_file import event_writer
@@ -277,6 +278,9 @@ class _Launch:
             events.send(Warned(text=text))
         if settings.every is not None and not settings.continuous:
             events.send(Warned(text="every is for --continuous: without it, a launch emits once, when its input is exhausted"))
+        if settings.continuous and (growing := unbounded(self.plan.written)):
+            text = ", ".join(f"{name} ({kept})" for name, kept in growing.items())
+            events.send(Warned(text=f"nothing bounds what these operators keep: {text}. It grows as long as input comes"))
         if forgetful:
             text = f"{', '.join(forgetful)}: without a run folder, the next launch publishes everything again: set run_folder"
             events.send(Warned(text=text))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import base64
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_origin
 
 import attrs
@@ -13,6 +13,7 @@ import attrs
 from dagflow.model.operator.base import Operator
 from dagflow.model.operator.context import OperatorContext
 from dagflow.model.operator.ports import InputPort, OutputPort
+from dagflow.model.operator.protocols import StateSize
 from dagflow.model.operator.state import State, WindowState
 from dagflow.model.operator.table_state import TableState
 from dagflow.model.types.plain_data import decode, dumps, encode, loads
@@ -63,6 +64,10 @@ class HeldChanges(Operator, Generic[T]):
     records = WindowState[list[tuple[Any, int]]](factory=list)
     rows = TableState()
     texts = State[dict[str, int]](factory=dict, merge=summed)
+
+    def state_size(self, changing: Collection[str]) -> StateSize:
+        """Return what bounds its rows."""
+        return StateSize("the changes since the last emission point", "the next one")
 
     def setup(self, context: OperatorContext) -> None:
         """Keep the context, which tells signs and emission points."""

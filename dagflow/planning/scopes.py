@@ -7,7 +7,7 @@ from dagflow.model.graph.checks import CheckedDag
 from dagflow.model.graph.dag import OperatorNode, PortName
 from dagflow.model.operator.base import Operator
 from dagflow.model.operator.ports import output_ports
-from dagflow.model.operator.protocols import EmitsItems
+from dagflow.model.operator.protocols import EmitsItems, StateSize
 from dagflow.model.operator.state import WindowState, state_fields
 from dagflow.planning.errors import ScopeNotWritten
 
@@ -32,6 +32,51 @@ def keeps_over_windows(operator: Operator) -> bool:
     """Return whether an operator keeps state over windows."""
     fields = state_fields(type(operator))
     return any(operator.keeps_state(name) for name, kept in fields.items() if not isinstance(kept, WindowState))
+
+
+def kept_by(dag: CheckedDag, node: OperatorNode) -> StateSize | None:
+    """Return what an operator keeps over windows, and what bounds it; None where it keeps nothing."""
+    operator = node.operator
+    if not keeps_over_windows(operator):
+        return None
+    size = operator.state_size([sink.port for source, sink in dag.upstream(node.name) if source in dag.changing])
+    declared = state_fields(type(operator)).items()
+    names = [name for name, kept in declared if not isinstance(kept, WindowState) and operator.keeps_state(name)]
+    return StateSize(f"its state: {', '.join(names)}", "") if size is None else size
+
+
+def unbounded(dag: CheckedDag) -> dict[str, str]:
+    """Return the operators of which nothing bounds what they keep, each with what it keeps."""
+    sizes = {name: kept_by(dag, node) for name, node in dag.nodes.items()}
+    return {name: size.kept for name, size in sizes.items() if size is not None and size.bounded_by is None}
+
+
+def depending_on_windows(dag: CheckedDag) -> tuple[dict[str, str], dict[PortName, str]]:
+    """Return the operators and output ports whose rows depend on how the input is cut into windows, each with the reason.
+
+    They are outside the law (docs/explanation/changes.md). What follows from their rows depends on windows, too.
+    """
+    operators, ports = dict[str, str](), dict[PortName, str]()
+    for name, node in dag.nodes.items():
+        above = [ports[source] for source, _ in dag.upstream(name) if source in ports]
+        if reason := _window_reason(dag, node) or next(iter(above), None):
+            operators[name] = reason
+        for port_name, port in output_ports(type(node.operator)).items():
+            kind = "error" if port_name == "errors" else "late" if port.only_adds else None
+            if (why := reason or (kind and f"{kind} records of {name}")) and dag.stream_from(PortName(name, port_name)):
+                ports[PortName(name, port_name)] = why
+    return operators, ports
+
+
+def _window_reason(dag: CheckedDag, node: OperatorNode) -> str | None:
+    operator = node.operator
+    if covered(dag, node) == WINDOW:
+        return f"{node.name} covers a window"
+    if operator.follows_event_time:
+        return f"which records are late for {node.name}"
+    behind = operator.behind_current()
+    follows = any(source in dag.changing for source, _ in dag.upstream(node.name))
+    return "which changes cancel before they are written" if follows and behind and not behind[0].waits_for_emission else None
 
 
 def covering_launches(dag: CheckedDag) -> tuple[OperatorNode, ...]:

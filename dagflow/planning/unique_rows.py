@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import attrs
@@ -9,6 +10,7 @@ import attrs
 from dagflow.model.operator.base import Operator
 from dagflow.model.operator.context import OperatorContext
 from dagflow.model.operator.ports import InputPort, OutputPort
+from dagflow.model.operator.protocols import StateSize
 from dagflow.model.operator.state import WindowState
 from dagflow.model.operator.table_state import TableState
 from dagflow.planning.errors import RowsShareKeys
@@ -45,6 +47,10 @@ class UniqueRows(Operator, Generic[T]):
     output = OutputPort[T]()
     changes = WindowState[list[tuple[Any, int]]](factory=list)
     rows = TableState()
+
+    def state_size(self, changing: Collection[str]) -> StateSize:
+        """Return what bounds its rows."""
+        return StateSize("a number for each key", "the rows that stand")
 
     def partition_key(self, port: str) -> Any:
         """Return the keys."""

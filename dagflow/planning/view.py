@@ -22,13 +22,15 @@ from dagflow.model.types.comparison import type_name
 from dagflow.model.types.keys import known_columns
 from dagflow.planning.current_results import ends_changes
 from dagflow.planning.plan import DATAFRAME, DRIVER, FORWARD, KEYED, PARALLEL, SINGLE, Plan, Stage
-from dagflow.planning.scopes import covered, keeps_over_windows
+from dagflow.planning.scopes import covered, depending_on_windows, keeps_over_windows, kept_by
 from dagflow.planning.spark_lines import spark_lines
 from dagflow.planning.steps import PHASES, Application, after
 from dagflow.scaling import Bounds, bounds
+from dagflow.state.task_states import declared_maps
 
 VERSION = 1
 DEFAULT_COUNT = "as many as the window has readers, at most one a slot"
+KEPT_COUNT = "as many as windows have readers, at most one a slot; small windows change nothing"
 
 
 @attrs.frozen(kw_only=True)
@@ -54,7 +56,8 @@ class OperatorView:
     """An operator: what it is, and from the steps `placed` and `staged` on where it runs, and why there.
 
     `covers`: the input that its results cover, where they are not functions of single rows. `emits`: the emission points of what
-    it emits, where that is held back, or where a changing stream ends.
+    it emits, where that is held back, or where a changing stream ends. `keeps`: what it keeps over windows in tasks, and what
+    bounds that. `depends_on_windows`: why what it emits or writes depends on how the input is cut into windows.
     `inside`: the module that it is in, None for none. `is_module`: that it is a module itself, as at the step `logical`.
     """
 
@@ -69,6 +72,8 @@ class OperatorView:
     why: str | None = None
     covers: str | None = None
     emits: str | None = None
+    keeps: str | None = None
+    depends_on_windows: str | None = None
     stage: str | None = None
     inside: str | None = None
     is_module: bool = False
@@ -101,7 +106,8 @@ class StreamView:
 
     `columns`: where the columns of its batches come from, where the type does not say them. `rows`: the columns as far as they
     are known, `name: type`, where the type does not say them; `identified_by`: the columns by which its rows differ.
-    `changed_by`: the operator that takes back rows, of a stream whose rows may be taken back.
+    `changed_by`: the operator that takes back rows, of a stream whose rows may be taken back. `depends_on_windows`: as that of an
+    operator.
     """
 
     name: str
@@ -114,6 +120,7 @@ class StreamView:
     rows: tuple[str, ...] | None = None
     identified_by: tuple[tuple[str, ...], ...] = ()
     changed_by: str | None = None
+    depends_on_windows: str | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -295,6 +302,8 @@ def _planned(plan: Plan, step: str, applied: Applied | None) -> PlanView:
     handled = {str(port): form for port, form in plan.forms.handled.items()}
     converted = {str(port): words for port, words in plan.forms.converted.items()}
     carried = {str(port): what for port, what in plan.forms.crossing.items()}
+    depending, ports = depending_on_windows(plan.written)
+    depending_ports = {str(port): why for port, why in ports.items()}
 
     def operator(view: OperatorView) -> OperatorView:
         placement = plan.placement.get(view.name)
@@ -302,7 +311,17 @@ def _planned(plan: Plan, step: str, applied: Applied | None) -> PlanView:
         written = plan.written.nodes.get(view.name)
         covers = None if placement is None or written is None else covered(plan.written, written)
         emits = None if placement is None else _emits(plan, view.name)
-        return attrs.evolve(view, placement=placement, why=why, covers=covers, emits=emits, stage=stages.get(view.name))
+        keeps = kept_by(plan.dag, plan.dag.nodes[view.name]) if view.name in stages else None
+        return attrs.evolve(
+            view,
+            placement=placement,
+            why=why,
+            covers=covers,
+            emits=emits,
+            keeps=None if keeps is None else str(keeps),
+            depends_on_windows=None if placement is None else depending.get(view.name),
+            stage=stages.get(view.name),
+        )
 
     def sink(view: SinkView) -> SinkView:
         port = view.port
@@ -312,13 +331,17 @@ def _planned(plan: Plan, step: str, applied: Applied | None) -> PlanView:
             port=port, form=form, conversion=conversion, crosses=crosses, exchange=exchange, carried=carried.get(port)
         )
 
+    def stream(view: StreamView) -> StreamView:
+        why = depending_ports.get(view.source)
+        return attrs.evolve(view, form=emitted.get(view.source), sinks=tuple(map(sink, view.sinks)), depends_on_windows=why)
+
     view = _view(plan.dag, plan.dag.nodes, step, applied, plan.written)
     stage_views = tuple(_stage_view(plan, stage) for stage in plan.stages)
     tasks = {stage.name: (stage.min_readers, stage.max_readers) for stage in stage_views}
     return attrs.evolve(
         view,
         operators=tuple(map(operator, view.operators)),
-        streams=tuple(attrs.evolve(s, form=emitted.get(s.source), sinks=tuple(map(sink, s.sinks))) for s in view.streams),
+        streams=tuple(map(stream, view.streams)),
         stages=stage_views,
         spark=spark_lines(plan, tasks) if step == "spark" else (),
         waits_for=tuple(name for name in stages if keeps_over_windows(plan.dag.nodes[name].operator)),
@@ -357,7 +380,8 @@ def _why(plan: Plan, name: str) -> str:
 
 def _stage_view(plan: Plan, stage: Stage) -> StageView:
     partitioner = plan.partitioner(stage)
-    limits = bounds(partitioner) if partitioner is not None else Bounds(policy=DEFAULT_COUNT)
+    keeps = any(declared_maps(plan.dag.nodes[name].operator) for name in stage.operators)
+    limits = bounds(partitioner) if partitioner is not None else Bounds(policy=KEPT_COUNT if keeps else DEFAULT_COUNT)
     if plan.placement[stage.head] == SINGLE:
         limits = Bounds(1, 1, "always 1")
     head = plan.dag.nodes[stage.head].operator

@@ -22,6 +22,7 @@ _BRANCHES = (
     ("DF6", "A file cannot be scanned", RunError),
     ("DF7", "A run failed, more causes", RunError),
     ("DF8", "A run failed, still more causes", RunError),
+    ("DF9", "A run failed, further causes", RunError),
 )
 
 

@@ -101,12 +101,14 @@ def _readers(stage: StageView) -> list[str]:
 
 
 def _operators(operators: Sequence[OperatorView], style: Style, more: Sequence[Callable[[OperatorView], str]]) -> list[str]:
-    """A line an operator, and below it its properties that are not their defaults."""
+    """A line an operator, and below it what it keeps, what it depends on, and its properties that are not their defaults."""
     inner = narrower(style, 2)
     lines = table([[o.name, o.class_name, *(column(o) for column in more)] for o in operators], "llL", inner)
     found = []
     for operator, line in zip(operators, lines, strict=True):
         found.append(line)
+        facts = {"keeps": operator.keeps, "depends on windows:": operator.depends_on_windows}
+        found += [style.paint("dim", f"    {name} {fact}") for name, fact in facts.items() if fact is not None]
         rows = [[p.name, "=", p.value, "" if p.origin == "code" else f"({p.origin})"] for p in operator.properties]
         found += [style.paint("dim", text) for text in indented(table(rows, "llLl", narrower(inner, 4), gap=" "), 4)]
     return found
@@ -136,6 +138,8 @@ def _streams(view: PlanView, style: Style) -> list[str]:
     for stream in view.streams:
         if stream.changed_by is not None:
             lines += indented([style.paint("dim", f"rows of {stream.name} may be taken back, by {stream.changed_by}")])
+        if stream.depends_on_windows is not None:
+            lines += indented([style.paint("dim", f"rows of {stream.name} depend on windows: {stream.depends_on_windows}")])
         if stream.rows is not None:
             lines += indented([style.paint("dim", f"columns of {stream.name}: {_some(stream.rows)}")])
         for names in stream.identified_by:

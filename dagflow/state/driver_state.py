@@ -16,11 +16,12 @@ from dagflow.model.operator.map_state import KeyedState, MapState, TrackedDict, 
 from dagflow.model.operator.state import State
 from dagflow.model.operator.table_state import TableState
 from dagflow.model.types.plain_data import decode
+from dagflow.state.errors import StateFormatChanged
 from dagflow.state.maps import Kept, MapLog, table_of
 from dagflow.state.references import PartitionStates
 from dagflow.state.segment import MapId, SegmentRef
 from dagflow.state.task_states import declared_states, read_states
-from dagflow.state.values import checked, decode_map, decode_state, encode_state, misfit, state_type
+from dagflow.state.values import checked, decode_map, decode_state, encode_state, format_version, misfit, state_type
 from dagflow.storage import Store
 from dagflow.storage.records.errors import PlanMismatch
 
@@ -94,7 +95,7 @@ class DriverStates:
     def restore(self, last: StatesOfPlan | None) -> list[str]:
         """Restore the states after a window; return warnings about dropped states.
 
-        Raises PlanMismatch for a state of another type, SegmentMissing, SegmentDamaged.
+        Raises PlanMismatch for a state of another type, StateFormatChanged, SegmentMissing, SegmentDamaged.
         """
         if last is None:
             self._log.restore(None, -1, ())
@@ -115,6 +116,7 @@ class DriverStates:
                     dropped.append(f"{state!r} of operator {name!r} ({was})")
                     continue
                 if isinstance(declared, TableState) and _is_ref(data):
+                    _check_format(self._log.store, name, state, declared, was)
                     self._operators[name].__dict__[state] = table_of(self._log.log, (name, state), declared)
                     continue
                 old = _FormerState(self._log.store, name, state, was, last.window)
@@ -193,19 +195,28 @@ class _FormerState:
 def check_left(operators: Mapping[str, Operator], last: StatesOfPlan, left: PartitionStates, store: Store) -> list[str]:
     """Check that operators in tasks can resume from the states of earlier partitions; return warnings about dropped states.
 
-    Raises PlanMismatch for a state of another type, StateLost.
+    Raises PlanMismatch for a state of another type, StateFormatChanged, StateLost.
     """
     dropped = []
     for name, refs in left.items():
         now = declared_states(operators[name]) if name in operators else {}
         then = last.state_types.get(name, {})
         dropped += [f"{state!r} of operator {name!r} ({was})" for state, was in then.items() if state not in now]
+        for state, was in then.items() if any(ref.segment is not None for ref in refs) else ():
+            if isinstance(declared := now.get(state), TableState):
+                _check_format(store, name, state, declared, was)
         changed = {state: was for state, was in then.items() if state in now and _has_changed(was, now[state])}
         for part in (read_states(store, name, ref) for ref in refs if changed):
             for state, was in changed.items():
                 if state in part:
                     _FormerState(store, name, state, was, last.window).check_plain(now[state], part[state])
     return _dropped(last, dropped)
+
+
+def _check_format(store: Store, operator: str, state: str, declared: TableState, was: str) -> None:
+    """Raise StateFormatChanged for rows that an operator would read as something else."""
+    if (kept := format_version(was)) != declared.format_version:
+        raise StateFormatChanged(store.url, operator, state, kept, declared.format_version)
 
 
 def _has_changed(was: str, declared: State[Any]) -> bool:

@@ -112,3 +112,25 @@ class ChangedInPlace(RunError):
             f"{self.operator} has changed the value of {self.key} in MapState {self.state!r} in place: only what is assigned is saved\n"
             f"  help: assign it again, `self.{self.state}[{self.key}] = value`"
         )
+
+
+@error
+class StateFormatChanged(RunError):
+    """The rows that an operator has kept have another format than the code reads and writes."""
+
+    folder: str
+    operator: str
+    state: str
+    kept: int
+    now: int
+    code: ClassVar[str] = "DF900"
+    example = {"folder": "out/_dagflow", "operator": "totals", "state": "kept", "kept": 1, "now": 2}
+    is_fatal: ClassVar[bool] = True
+
+    def message(self) -> str:
+        return (
+            f"operator {self.operator!r} has kept rows of format {self.kept} in {self.folder}, and its TableState {self.state!r} has "
+            f"format {self.now} now\n"
+            f"  help: resume with the version of the operator's package that wrote them,\n"
+            f"        or launch with --fresh, which reads all input again"
+        )

@@ -17,6 +17,7 @@ from dagflow.model.types.records import excerpt
 from dagflow.model.types.typecheck import fits
 from dagflow.state.errors import StateMistyped
 
+_FORMAT = " of format "
 _BUILTINS = frozenset({str, int, bool, bytes})
 
 
@@ -25,10 +26,12 @@ def state_type(declared: State[Any]) -> str:
 
     >>> state_type(State(0)), state_type(State[int | None](None)), state_type(MapState[str, int]()), state_type(State(None))
     ('int', 'int | None', 'MapState[str, int]', 'Any')
+    >>> state_type(TableState({"n": "int64"}, format_version=2))
+    'TableState[n: int64] of format 2'
     """
     if isinstance(declared, TableState):
         columns = [] if declared.columns is None else [f"{name}: {kind}" for name, kind in declared.columns.items()]
-        return f"TableState[{', '.join(columns) or 'any columns'}]"
+        return f"TableState[{', '.join(columns) or 'any columns'}]{_FORMAT}{declared.format_version}"
     if isinstance(declared, MapState):
         return f"MapState[{', '.join(type_name(each) for each in type_arguments(declared))}]"
     declared_type = type_arguments(declared)[0]
@@ -36,6 +39,15 @@ def state_type(declared: State[Any]) -> str:
         return type_name(declared_type)
     begin = declared.initial()
     return "Any" if begin is None else type_name(type(begin))
+
+
+def format_version(text: str) -> int:
+    """Return the format of the rows of a `TableState`, by what `state_type` returned. Before it was written, there was only one.
+
+    >>> format_version("TableState[n: int64] of format 2"), format_version("TableState[any columns]")
+    (2, 1)
+    """
+    return int(text.partition(_FORMAT)[2] or 1)
 
 
 def misfit(value: Any, declared: State[Any]) -> str | None:

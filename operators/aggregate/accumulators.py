@@ -33,7 +33,7 @@ Function = Literal["count", "sum", "mean", "min", "max", "count_distinct", "quan
 OF_ALL_VALUES = ("count_distinct", "quantile", "stddev", "collect")
 """The functions for which all different values are kept, each with its number."""
 OF_ORDERED_VALUES = ("min", "max", *OF_ALL_VALUES)
-"""The functions for which values are kept in their order."""
+"""The functions for which values are kept in their order; all of them, where rows may be taken back."""
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 ROWS = "#rows"

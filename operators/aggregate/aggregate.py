@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import compress
 from typing import Any, ClassVar, Generic, get_args
 
@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, Operator, OperatorContext, OutputPort, StreamColumns, TableState, WindowState
+from dagflow import InputPort, Operator, OperatorContext, OutputPort, StateSize, StreamColumns, TableState, WindowState
 from dagflow.config import one_of
-from operators.aggregate.accumulators import ROWS, Accumulator, Function
+from operators.aggregate.accumulators import OF_ORDERED_VALUES, ROWS, Accumulator, Function
 from operators.aggregate.agg import Aggregation
 from operators.aggregate.errors import TotalNotHeld
 from operators.aggregate.fields import (
@@ -193,6 +193,13 @@ class Aggregate(_OneAggregate[T, K, V], Generic[T, K, V]):
     def state_properties(self) -> tuple[str, ...]:
         """Return the properties that give groups their meaning."""
         return ("scope", "by", "of") if self.scope == "all" else ("scope",)
+
+    def state_size(self, changing: Collection[str]) -> StateSize:
+        """Return that there is a row for each key; with all values where the largest of those that are left is looked for."""
+        row = "one row" if self.by is None else "a row for each key"
+        if changing and self.function in OF_ORDERED_VALUES:
+            return StateSize(f"{row} with all different values")
+        return StateSize(row, "" if self.by is None else "the different keys")
 
     def check(self) -> None:
         """Raise ValueError where `by` makes other keys than are declared."""

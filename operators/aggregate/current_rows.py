@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.types as t
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, Operator, OperatorContext, OutputPort, TableState, WindowState
+from dagflow import InputPort, Operator, OperatorContext, OutputPort, StateSize, TableState, WindowState
 from dagflow.arrow_types import joint_type
 from operators.aggregate.accumulators import check_alike
 from operators.aggregate.errors import NeverInserted
@@ -63,6 +63,10 @@ class CurrentRows(Operator, Generic[T]):
     changes = WindowState[Portions | None](None)
     rows = TableState()
     changed = TableState()
+
+    def state_size(self, changing: Collection[str]) -> StateSize:
+        """Return that the result is kept."""
+        return StateSize("all rows that stand", "the result")
 
     @property
     def emits_changes(self) -> bool:  # type: ignore[override]

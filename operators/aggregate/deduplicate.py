@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import compress
 from typing import Any, ClassVar, Generic, Literal, get_args
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, Operator, OperatorContext, OutputPort, StreamColumns, TableState, WindowState
+from dagflow import InputPort, Operator, OperatorContext, OutputPort, StateSize, StreamColumns, TableState, WindowState
 from dagflow.config import one_of
 from operators.aggregate.errors import NeverInserted
 from operators.aggregate.fields import ResultScope, a_key, check_columns, getter, names_of, needed_of
@@ -179,6 +179,12 @@ class Deduplicate(FirstOfEach[T], Generic[T]):
     def keeps_state(self, name: str) -> bool:
         """Return whether keys are kept over windows."""
         return self.scope == "all"
+
+    def state_size(self, changing: Collection[str]) -> StateSize:
+        """Return that there is a row for each key; where rows may be taken back, all rows are kept."""
+        if not self.is_ranked:
+            return StateSize("all different rows")
+        return StateSize("all rows") if changing else StateSize("a row for each key", "the different keys")
 
     def state_properties(self) -> tuple[str, ...]:
         """Return the properties that decide which records are kept."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import attrs
 
-from dagflow import ReaderRecord, StreamColumns
+from dagflow import ReaderRecord, StateSize, StreamColumns
 from operators.aggregate.accumulators import ROWS
 from operators.aggregate.group_by import GroupBy
 from operators.problems import all_problems
@@ -42,6 +42,10 @@ class Distinct(GroupBy):
         with all_problems(super().check) as problems:
             if self.aggregates:
                 problems.append("Distinct has no aggregates: write GroupBy")
+
+    def state_size(self, changing: Collection[str]) -> StateSize:
+        """Return that all different rows are kept."""
+        return StateSize("all different rows") if not self.keys else super().state_size(changing)
 
     def lacks(self) -> str:
         """Return nothing: without columns, all are compared."""

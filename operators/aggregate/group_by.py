@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, get_args
 
 import attrs
@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as t
 
-from dagflow import InputPort, Operator, OperatorContext, OutputPort, StreamColumns, TableState, WindowState
+from dagflow import InputPort, Operator, OperatorContext, OutputPort, StateSize, StreamColumns, TableState, WindowState
 from dagflow.arrow_types.buffers import order_of
 from dagflow.config import one_of
-from operators.aggregate.accumulators import ROWS, Accumulator
+from operators.aggregate.accumulators import OF_ALL_VALUES, OF_ORDERED_VALUES, ROWS, Accumulator
 from operators.aggregate.agg import Aggregation
 from operators.aggregate.fields import ResultScope, no_key
 from operators.aggregate.kept_groups import Change, add_groups, as_groups, equal_rows, key_columns
@@ -132,6 +132,15 @@ class GroupBy(_Rows):
     def state_properties(self) -> tuple[str, ...]:
         """Return the properties that give groups their meaning."""
         return ("scope", "keys", "aggregates") if self.scope == "all" else ("scope",)
+
+    def state_size(self, changing: Collection[str]) -> StateSize:
+        """Return that there is a row for each group; with the values of those aggregates that need all."""
+        of_all = OF_ORDERED_VALUES if changing else OF_ALL_VALUES
+        every = [name for name, each in self.aggregates.items() if each.function in of_all]
+        row = "a row for each group" if self.keys else "one row"
+        if every:
+            return StateSize(f"{row} with all different values of {', '.join(every)}")
+        return StateSize(row, f"the different values of {', '.join(self.keys)}" if self.keys else "")
 
     def __init__(self, *keys: str, **properties: Any) -> None:
         given = ("keys", keys), ("aggregates", properties)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, ClassVar, Generic, cast, get_args
 
 import attrs
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, Operator, OperatorContext, OutputPort, StreamColumns, TableState, WindowState
+from dagflow import InputPort, Operator, OperatorContext, OutputPort, StateSize, StreamColumns, TableState, WindowState
 from dagflow.config import integer_from, one_of
 from operators.aggregate.fields import (
     ResultScope,
@@ -198,6 +198,14 @@ class TopN(PartialTopN[T], Generic[T]):
     def state_properties(self) -> tuple[str, ...]:
         """Return the properties that decide which records are on top."""
         return ("scope", "n", "of", "by", "smallest") if self.scope == "all" else ("scope",)
+
+    def state_size(self, changing: Collection[str]) -> StateSize:
+        """Return that the rows on top are kept; where rows may be taken back, all."""
+        if changing:
+            return StateSize("all rows")
+        return (
+            StateSize(f"{self.n} rows", "") if self.by is None else StateSize(f"{self.n} rows for each key", "the different keys")
+        )
 
     def setup(self, context: OperatorContext) -> None:
         """Keep the context, which tells whether rows are taken back."""

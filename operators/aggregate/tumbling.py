@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from operator import itemgetter
 from typing import Any, ClassVar, Generic, Literal, get_args
 
@@ -11,7 +11,7 @@ import attrs
 import pyarrow as pa
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, Operator, OperatorContext, OutputPort, State, StreamColumns, TableState, WindowState
+from dagflow import InputPort, Operator, OperatorContext, OutputPort, State, StateSize, StreamColumns, TableState, WindowState
 from dagflow.config import Seconds, one_of
 from operators.aggregate.accumulators import Accumulator
 from operators.aggregate.agg import Aggregation
@@ -176,6 +176,10 @@ class Tumbling(Operator, Generic[T, K, V]):
     def state_properties(self) -> tuple[str, ...]:
         """Return what gives the windows that are kept their meaning."""
         return ("size", "time", "by", "aggregate", "of", "emit")
+
+    def state_size(self, changing: Collection[str]) -> StateSize:
+        """Return that there is a row for each time window that is not over."""
+        return StateSize("a row for each key and time window", "the windows that are not over by the watermark")
 
     def waits_for_sources(self) -> str | None:
         """Return the properties under which only watermarks of sources fire windows."""

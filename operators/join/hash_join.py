@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, Generic, get_args
 
@@ -10,7 +10,17 @@ import attrs
 import pyarrow as pa
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, Operator, OperatorContext, OutputPort, RenamedProperty, StreamColumns, TableState, WindowState
+from dagflow import (
+    InputPort,
+    Operator,
+    OperatorContext,
+    OutputPort,
+    RenamedProperty,
+    StateSize,
+    StreamColumns,
+    TableState,
+    WindowState,
+)
 from dagflow.config import Bytes, one_of, size_of
 from dagflow.scan import TableSchema
 from operators.aggregate.fields import ResultScope, a_key, getter, names_of
@@ -116,6 +126,10 @@ class HashJoin(Operator, Generic[L, R, O]):
     def keeps_state(self, name: str) -> bool:
         """Return whether the rows of both sides are kept over windows."""
         return self.scope == "all"
+
+    def state_size(self, changing: Collection[str]) -> StateSize:
+        """Return that both sides are kept."""
+        return StateSize("all rows of both sides")
 
     def state_properties(self) -> tuple[str, ...]:
         """Return the properties that give what is kept its meaning."""

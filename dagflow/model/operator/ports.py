@@ -189,7 +189,14 @@ class InputPort(Port, Generic[OneRecordType_contra]):
         """Return what batches that were added (1) or taken back (-1) here come to; None without batches.
 
         Rows are equal where the columns in `names` are, by which they were sent here; None: all columns (`partition_by="*"`).
-        `by`: see `keys_of`.
+        `by`: see `keys_of`. An operator that uses it: docs/explanation/changes.md#write-an-operator-that-follows-changes.
+
+        >>> import pyarrow as pa
+        >>> rows = InputPort[dict](partition_by="*")
+        >>> came, gone = pa.record_batch({"k": ["a", "b", "a"]}), pa.record_batch({"k": ["b"]})
+        >>> net = rows.net_changes([(came, 1), (gone, -1)])
+        >>> net.rows.to_pylist(), net.counts.tolist()
+        ([{'k': 'a'}], [2])
         """
         import numpy as np
 

@@ -7,7 +7,7 @@ and the runtime asks with `isinstance`. For users: docs/reference/protocols.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import attrs
@@ -93,6 +93,27 @@ class KeepsCurrent:
         return ()
 
 
+@attrs.frozen
+class StateSize:
+    """A description of what an operator keeps over windows, and of what bounds it, for `dagflow plan`.
+
+    Attributes:
+        kept: the rows or values that are kept: `a row for each group`.
+        bounded_by: what bounds them: `the different values of shop`. None: they grow with the input, and a continuous launch
+            warns. Empty: they are so few that it need not be said.
+
+    >>> str(StateSize("a row for each group", "the different values of shop")), str(StateSize("all rows"))
+    ('a row for each group, bounded by the different values of shop', 'all rows, bounded by nothing')
+    """
+
+    kept: str
+    bounded_by: str | None = None
+
+    def __str__(self) -> str:
+        """Return it as the plan shows it."""
+        return self.kept if self.bounded_by == "" else f"{self.kept}, bounded by {self.bounded_by or 'nothing'}"
+
+
 class Stateful:
     """Operators whose properties decide which state they keep over windows."""
 
@@ -103,6 +124,13 @@ class Stateful:
     def state_properties(self) -> tuple[str, ...]:
         """Return the properties that give the state its meaning. A launch that changes one of them cannot resume."""
         return ()
+
+    def state_size(self, changing: Collection[str]) -> StateSize | None:
+        """Describe what is kept over windows. `changing`: the input ports where rows may be taken back.
+
+        None: `dagflow plan` names the states that the class declares.
+        """
+        return None
 
     def waits_for_sources(self) -> str | None:
         """Return the properties under which nothing is emitted before all sources declare a watermark; None without any."""

@@ -343,9 +343,17 @@ class TableState(KeyedState[KeyedTable]):
     Args:
         columns: the types of the columns by name, as Arrow writes them. None: those of the rows that are put.
         record_key: a function from a key of bytes to the key of the records that it goes with.
+        format_version: the number of the form in which columns have what they have. Raise it when rows that were kept before
+            would be read as something else: a launch that finds rows of another format is refused (DF900).
     """
 
-    def __init__(self, columns: Mapping[str, str] | None = None, *, record_key: Callable[[bytes], object] | None = None) -> None:
+    def __init__(
+        self,
+        columns: Mapping[str, str] | None = None,
+        *,
+        record_key: Callable[[bytes], object] | None = None,
+        format_version: int = 1,
+    ) -> None:
         super().__init__(factory=self._empty)
         if columns is not None and (not columns or {CODE, KEY, REMOVED} & columns.keys()):
             reason = f"give the types of its columns by name, other than {KEY}, {CODE} and {REMOVED}"
@@ -354,6 +362,7 @@ class TableState(KeyedState[KeyedTable]):
             raise StateDeclaration(declaration="TableState", reason=f"record_key is {record_key!r}: give a function")
         self.columns = None if columns is None else dict(columns)
         self.record_key = record_key
+        self.format_version = format_version
 
     def _empty(self) -> KeyedTable:
         return KeyedTable(self.columns, self.record_key)

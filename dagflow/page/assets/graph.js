@@ -147,6 +147,13 @@ function endsOf(edges) {
 
 const cut = (text, most = 30) => (text.length <= most ? text : `${text.slice(0, Math.ceil(most / 2))}…${text.slice(-Math.floor(most / 2) + 1)}`);
 
+// What the plan knows of the rows of a stream: whether they may be taken back, which columns tell them apart, what they depend on.
+const rowFacts = (edge) => [
+  edge.changed_by && `rows may be taken back, by ${edge.changed_by}`,
+  ...(edge.identified_by || []).map((names) => (names.length ? `rows differ in ${names.join(", ")}` : "at most one row")),
+  edge.depends && `rows depend on windows: ${edge.depends}`,
+  edge.rows && `columns: ${edge.rows.join(", ")}`].filter(Boolean);
+
 function drawGraph() {
   const host = $("dag");
   const data = state.data.graph;
@@ -177,11 +184,11 @@ function drawGraph() {
   for (const { to } of laid.ways) entries.set(to, (entries.get(to) || 0) + 1);
   for (const way of laid.ways) {
     const [edge] = way.edges;
-    const kind = edge.exchange ? "exchange" : edge.items ? "items" : "";
+    const kind = [edge.exchange ? "exchange" : edge.items ? "items" : "", way.edges.some((e) => e.changed_by) ? "changing" : ""].join(" ");
     const points = way.points, last = points.length - 2;
     way.path = s("path", { class: `g-edge ${kind}`, d: curve(points, laid.upright), "marker-end": "url(#head)" });
 way.label = s("text", { class: "g-label", ...labelPlace(points, laid.upright, entries.get(way.to) > 1) });
-    const box = s("g", {}, s("title", {}, way.edges.map((e) => `${e.stream}${e.type ? `: ${e.type}` : ""}\n${e.source} → ${e.sink}${e.exchange ? `\nexchange ${e.exchange}` : ""}${e.conversion ? `\n${e.conversion}` : ""}`).join("\n\n")), way.path);
+    const box = s("g", {}, s("title", {}, way.edges.map((e) => `${e.stream}${e.type ? `: ${e.type}` : ""}\n${e.source} → ${e.sink}${e.exchange ? `\nexchange ${e.exchange}` : ""}${e.conversion ? `\n${e.conversion}` : ""}${rowFacts(e).map((fact) => `\n${fact}`).join("")}`).join("\n\n")), way.path);
     const texts = s("g", {}, way.label);
     if (edge.exchange) {
       let at = 0;
@@ -224,7 +231,7 @@ way.label = s("text", { class: "g-label", ...labelPlace(points, laid.upright, en
     hasModules && zoomButton(state.folded.size ? "Unfold all modules" : "Fold all modules", state.folded.size ? "⊞" : "⊟", foldAll),
     zoomButton("Zoom in", "+", () => zoomGraph(1.3)), zoomButton("Zoom out", "−", () => zoomGraph(1 / 1.3)), zoomButton("Fit", "Fit", () => fitGraph(true))].filter(Boolean));
   const legend = [slowestSeconds() && "A box is an operator; the bar at its foot is its share of the time.", data.edges.some((edge) => edge.items) && "A dotted line carries the work items of windows.",
-    data.edges.some((edge) => edge.exchange) && "A diamond is an exchange.", "Zoom with Ctrl and the wheel, or with two fingers."];
+    data.edges.some((edge) => edge.exchange) && "A diamond is an exchange.", data.edges.some((edge) => edge.changed_by) && "Rows of a dashed line may be taken back.", "Zoom with Ctrl and the wheel, or with two fingers."];
   $("dag-legend").replaceChildren(...legend.filter(Boolean).map((text) => h("li", {}, text)));
   gestures(svg, {
     pan: (dx, dy) => { graph.touched = true; graph.x += dx; graph.y += dy; moveGraph(); },
@@ -382,6 +389,8 @@ function pick(name, scroll = false) {
   }
 }
 
+const streamFacts = (edge, link) => [link, ` ${edge.stream}${edge.exchange ? `, exchange ${edge.exchange}` : ""}`, ...rowFacts(edge).map((fact) => h("div", { class: "dim small" }, fact))];
+
 function operatorPanel() {
   const node = state.data.graph && state.data.graph.nodes.find((each) => each.name === state.picked);
   const was = $("stage").classList.contains("open");
@@ -398,15 +407,14 @@ function operatorPanel() {
   $("panel").replaceChildren(...[
     h("header", {}, h("h3", {}, node.name), h("button", { "aria-label": "Close", title: "Close (Esc)", onclick: () => pick(null) }, "×")),
     error && h("div", { class: "error" }, h("div", { class: "what" }, `${error.code || "failed"}`), h("pre", {}, error.text)),
-    pairs([["class", node.class], ["where", node.where], ["runs", node.stage ? `stage ${node.stage}, ${node.placement}` : node.placement], ["why", node.why],
+    pairs([["class", node.class], ["where", node.where], ["runs", node.stage ? `stage ${node.stage}, ${node.placement}` : node.placement], ["why", node.why], ["results cover", node.covers], ["emission", node.emits], ["keeps", node.keeps], ["depends on windows", node.depends],
       ["partitions", stage && stage.max_readers ? `${stage.min_readers === stage.max_readers ? "" : `${count(stage.min_readers)} to `}${count(stage.max_readers)}` : null],
       ["module", node.module], ["records in", own.records_in !== undefined && flow(own.records_in, node.name, linked().into)], ["records out", own.records_out !== undefined && flow(own.records_out, node.name, linked().from)],
       ["time", own.seconds ? span(own.seconds) : null], ["bytes", own.bytes ? size(own.bytes) : null], ["rejected", own.errors ? count(own.errors) : null],
       ["converted", own.converted ? count(own.converted) : null]]),
     counters.length ? [h("h4", {}, "counters"), pairs(counters.map(([name, n]) => [name, /bytes/.test(name) ? size(n) : count(n)]))] : null,
     h("h4", {}, "streams"),
-    pairs([...edges.filter((e) => e.to === node.name).map((e) => ["from", [link(e.from), ` ${e.stream}${e.exchange ? `, exchange ${e.exchange}` : ""}`]]),
-      ...edges.filter((e) => e.from === node.name).map((e) => ["to", [link(e.to), ` ${e.stream}${e.exchange ? `, exchange ${e.exchange}` : ""}`]])]),
+    pairs([...edges.filter((e) => e.to === node.name).map((e) => ["from", streamFacts(e, link(e.from))]), ...edges.filter((e) => e.from === node.name).map((e) => ["to", streamFacts(e, link(e.to))])]),
     node.properties.length ? [h("h4", {}, "properties"), pairs(node.properties.map(([name, value, origin]) => [name, [h("span", { class: "mono" }, value), h("span", { class: "dim small" }, ` ${origin}`)]]))] : null,
     rejects ? [h("h4", {}, "rejected, for example"), rejects.samples.map(([window, text]) => h("pre", { class: "small" }, text))] : null,
   ].flat(Infinity).filter(Boolean));

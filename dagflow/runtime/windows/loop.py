@@ -223,6 +223,7 @@ class WindowLoop:
             share=self._rebalancing.movable(self._plan.stages),
             clock=self._clock,
             last=last,
+            left=self._states.left,
             figures=self._report.readers,
             tell=self._events.send,
         )

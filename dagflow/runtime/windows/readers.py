@@ -37,9 +37,10 @@ from dagflow.scaling import (
     resized,
 )
 from dagflow.scaling.errors import PartitionerFailed, PolicyFailed
+from dagflow.state.references import StateRef
 from dagflow.state.task_states import declared_maps
 
-EMPTY: Mapping[str, ReaderFigures] = MappingProxyType({})
+EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 @attrs.frozen
@@ -92,6 +93,7 @@ class Readers:
         slots: the number of tasks that can work at once; None: as many as are asked for.
         share: the stages whose readers take over work from each other.
         last: the plan of the window before, from which the number of readers resumes.
+        left: the states that the operators in tasks have left: theirs is the number where that plan does not have a stage.
         figures: of the same launch, until it was begun anew: they are added to.
         tell: gets events.
     """
@@ -104,6 +106,7 @@ class Readers:
         share: Collection[str] = (),
         clock: Clock,
         last: WindowPlan | None = None,
+        left: Mapping[str, Sequence[StateRef]] = EMPTY,
         figures: Mapping[str, ReaderFigures] = EMPTY,
         tell: Callable[[Event], None] = lambda event: None,
     ) -> None:
@@ -120,7 +123,9 @@ class Readers:
             )
             for stage in plan.stages
         }
-        self._of = {stage.name: self._made(stage, last, figures.get(stage.head)) for stage in plan.stages if stage.is_leading}
+        self._of = {
+            stage.name: self._made(stage, last, left, figures.get(stage.head)) for stage in plan.stages if stage.is_leading
+        }
 
     def figures(self) -> dict[str, ReaderFigures]:
         """Return the number of readers of each stage's head, by operator; before its first window, the number it begins with."""
@@ -153,20 +158,25 @@ class Readers:
         return ItemAssignment(count, places, sums)
 
     def above(self, stage: Stage, window: int, readers: int) -> int:
-        """Return the number of partitions of a stage behind an exchange, for a number of readers. Raises PartitionerFailed."""
+        """Return the number of partitions of a stage behind an exchange, for a number of readers. Raises PartitionerFailed.
+
+        Without a partitioner: as many as there are readers, at most one a slot. A stage that keeps rows by key gets fewer than it
+        has only where there are fewer slots, and where it gets more, at least twice as many.
+        """
         of = self._of[stage.name]
         if self._plan.placement[stage.head] == SINGLE:
             count = 1
-        elif self._plan.partitioner(stage) is None and self._keeps(stage) and not of.first:
-            count = len(of.partitions)
         elif self._plan.partitioner(stage) is None:
+            count, before = max(1, readers), len(of.partitions)
+            if self._keeps(stage):  # who takes over rows writes them anew in time: small windows move none, and growth few times
+                count = before if count <= before else max(count, 2 * before)
             slots = self._contexts[stage.name].slots
-            count = max(1, readers if slots is None else min(readers, slots))
+            count = count if slots is None else min(count, slots)
         else:
             return self._count(of, window, Backlog())
-        before = None if of.figures is None or of.figures.now == count else of.figures.now
+        changed = None if of.figures is None or of.figures.now == count else of.figures.now
         of.first = False
-        of.figures = _figures(of, count, before)
+        of.figures = _figures(of, count, changed)
         if len(of.partitions) != count:
             of.partitions = resized(of.partitions, count)
         return count
@@ -176,7 +186,7 @@ class Readers:
         return list(self._of[stage.name].owners)
 
     def _keeps(self, stage: Stage) -> bool:
-        """Return whether another number of partitions would be expensive: all entries of maps would be written anew."""
+        """Return whether partitions have rows by key, which others must take over if the number of partitions changes."""
         return any(declared_maps(self._plan.dag.nodes[name].operator) for name in stage.operators)
 
     def planned(self, plan: WindowPlan) -> None:
@@ -207,7 +217,13 @@ class Readers:
                 for name, n in {"tasks": 1, "records": outcome.records, **outcome.counters}.items():
                     counters[name] = counters.get(name, 0) + n
 
-    def _made(self, stage: Stage, last: WindowPlan | None, figures: ReaderFigures | None) -> _StageReaders:
+    def _made(
+        self,
+        stage: Stage,
+        last: WindowPlan | None,
+        left: Mapping[str, Sequence[StateRef]],
+        figures: ReaderFigures | None,
+    ) -> _StageReaders:
         node = self._plan.dag.nodes[stage.head]
         partitioner: Any = self._plan.partitioner(stage) or StatelessPartitioner(1)
         if partitioner_of(node) == "self":
@@ -215,6 +231,7 @@ class Readers:
         elif isinstance(partitioner, BacklogPartitioner):
             partitioner = attrs.evolve(partitioner)
         before = 0 if last is None else last.partitions.get(stage.head, 0)
+        before = before or max((len(left.get(name, ())) for name in stage.operators), default=0)
         has = self._plan.partitioner(stage) is not None
         only = Partition(node.operator, counters={} if figures is None else dict(figures.counters))
         readers = _StageReaders(
@@ -222,7 +239,8 @@ class Readers:
         )
         if before:
             readers.partitions = resized(readers.partitions, before)
-        readers.partitions = self._defined(readers)
+        if has or stage.level == 0:
+            readers.partitions = self._defined(readers)
         return readers
 
     def _count(self, of: _StageReaders, window: int, fresh: Backlog) -> int:

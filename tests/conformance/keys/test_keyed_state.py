@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 
+import dagflow
 from dagflow import DAG, InputPort, MapState, Operator, OutputPort
 from dagflow.errors import ForeignStateKey, OperatorFailed
+from dagflow.local.processes import ProcessRunner
+from dagflow.local.runner import LocalRunner
 from dagflow.runtime.task.execute import MAPS
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag
@@ -42,9 +46,11 @@ class Running(Operator):
                 self.output.emit(Counted(word, self.totals[word]))
 
 
-def running(source: Path, seen: Collector[Counted], partitions: int | None, operator: Operator | None = None) -> Any:
+def running(
+    source: Path, seen: Collector[Counted], partitions: int | None, operator: Operator | None = None, threshold: int = 2
+) -> Any:
     def populate_dag(dag: DAG, conf: Any) -> None:
-        _, lines = read(dag, source, blocks_threshold=2, block_size=40)
+        _, lines = read(dag, source, blocks_threshold=threshold, block_size=40)
         split = dag.add_operator("words", FlatMap(words))
         last: Any = dag.add_operator("running", operator or Running())
         if partitions is not None:
@@ -112,12 +118,61 @@ def test_what_is_in_memory_and_what_is_read_is_the_same(source: Path, tmp_path: 
     assert found[0] == found[1]
 
 
-def test_without_a_partitioner_their_number_stays(source: Path, tmp_path: Path) -> None:
-    """Another number would write all entries anew."""
-    (source / "a.txt").write_text("a b c\n" * 30)
-    seen = Collector[Counted]()
-    report = run_dag(running(source, seen, None), runner="local", run_folder=str(tmp_path / "run"))
-    assert (report.readers["running"].lowest, report.readers["running"].highest) == (1, 1)
+@attrs.define
+class Launches:
+    """A file of lines for each block, in launches with a number of slots."""
+
+    source: Path
+    run_folder: Path
+    expected: Counter[str] = attrs.field(factory=Counter)
+
+    def partitions(self, blocks: Sequence[int], slots: int = 4, runner: Any = None) -> list[int]:
+        """Launch an application with windows of so many blocks, and return the number of partitions of each window."""
+        numbers, seen = [], Collector[Counted]()
+        for count in blocks:
+            MAPS.clear()  # another process
+            number = len(list(self.source.iterdir()))
+            for file in range(number, number + count):
+                text = f"the cat {file} and the dog {file % 3}\n"
+                (self.source / f"{file:03d}.txt").write_text(text)
+                self.expected.update(text.split())
+            local = LocalRunner()
+            local.slots = slots
+            options = {"run_folder": str(self.run_folder), "durability": "process"}
+            populate_dag = running(self.source, seen, None, threshold=1000)
+            report = dagflow.launch(populate_dag, runner=runner or local, **options).report
+            assert report.windows == 1
+            numbers.append(report.readers["running"].now)
+        newest = {counted.word: counted.n for counted in seen.records}
+        assert newest == {word: self.expected[word] for word in newest}
+        return numbers
+
+
+def test_a_small_first_launch_does_not_fix_their_number(source: Path, tmp_path: Path) -> None:
+    """It rises with the number of readers up to the slots, at least to twice as many, and windows of little input leave it."""
+    launches = Launches(source, tmp_path / "run")
+    assert launches.partitions([1, 1, 3, 1, 9, 2]) == [1, 1, 3, 3, 4, 4]
+    assert launches.partitions([1, 9], slots=2) == [2, 2], "on a smaller machine"
+    assert launches.partitions([1, 5, 1, 6], slots=64) == [2, 5, 5, 10]
+
+
+def test_windows_in_which_they_keep_their_number_write_no_more_than_they_change(source: Path, tmp_path: Path) -> None:
+    launches = Launches(source, tmp_path / "run")
+    launches.partitions([9])
+    before = {name.partition("-")[0] for name in segments(tmp_path / "run")}
+    assert launches.partitions([1] * 5) == [4] * 5
+    after = {name.partition("-")[0] for name in segments(tmp_path / "run")}
+    assert before < after, "the segments of the first window still count"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("on", ["processes", pytest.param("spark", marks=pytest.mark.spark)])
+def test_they_grow_likewise_on_both_runners(on: str, request: pytest.FixtureRequest, source: Path, tmp_path: Path) -> None:
+    slots = 2 if on == "processes" else request.getfixturevalue("spark_session").sparkContext.defaultParallelism
+    launches = Launches(source, tmp_path / "run")
+    runner = ProcessRunner(slots) if on == "processes" else "spark"
+    assert launches.partitions([1, 9, 1], runner=runner) == [1, min(slots, 9), min(slots, 9)]
+    assert slots > 1
 
 
 def pairs(line: Line) -> list[tuple[str, float]]:

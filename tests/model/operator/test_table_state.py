@@ -84,7 +84,7 @@ def test_its_declaration_names_its_columns() -> None:
     class Keeps(Operator):
         rows = TableState({"n": "int64", "at": "timestamp[us]"})
 
-    assert state_type(Keeps.rows) == "TableState[n: int64, at: timestamp[us]]"
+    assert state_type(Keeps.rows) == "TableState[n: int64, at: timestamp[us]] of format 1"
     assert isinstance(Keeps().rows, KeyedTable)
     for columns in ({}, {"key": "int64"}):
         with pytest.raises(StateDeclaration, match="give the types of its columns by name"):
