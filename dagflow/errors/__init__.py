@@ -6,7 +6,7 @@ DagflowError
 ├── RunError (RuntimeError)               DF3xx   a run failed                             exit code 1
 │   ├── LedgerError                       DF5xx   a ledger cannot be read or appended to   exit code 1
 │   ├── …                                 DF6xx   a file cannot be scanned                 exit code 1
-│   └── …                                 DF7xx, DF8xx  a run failed, more causes          exit code 1
+│   └── …                                 DF7xx to DF9xx  a run failed, more causes        exit code 1
 └── InfrastructureError (RuntimeError)    DF4xx   Java, cluster, permissions, disk         exit code 3
 
 The first digit of a code names the branch, and the branch the exit code. `Interrupted` is the one exception: it ends with 130,

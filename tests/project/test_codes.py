@@ -69,6 +69,7 @@ BRANCHES: dict[str, type[DagflowError]] = {
     "6": RunError,
     "7": RunError,
     "8": RunError,
+    "9": RunError,
 }
 
 

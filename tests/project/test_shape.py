@@ -22,10 +22,10 @@ BUDGET = {
     "dagflow/ledger": 1980,
     "dagflow/lineage": 1076,
     "dagflow/local": 704,
-    "dagflow/model": 4170,
+    "dagflow/model": 4171,
     "dagflow/packaging": 524,
     "dagflow/page": 1700,
-    "dagflow/planning": 918,
+    "dagflow/planning": 927,
     "dagflow/plugins": 30,
     "dagflow/ranges": 417,
     "dagflow/render": 1376,
@@ -52,7 +52,7 @@ BUDGET = {
     "operators/sinks": 5280,
     "operators/sources": 739,
     "operators/tables": 658,
-    "operators/transform": 568,
+    "operators/transform": 630,
 }
 """Statements of each package, without imports and docstrings. A number may only fall: a commit that merges mechanisms lowers it.
 A new capability raises the number of its own package in the commit that adds it, whose message says what it bought."""
