@@ -77,6 +77,9 @@ class _Placing:
             where, kind = COUNTED, DATAFRAME
         elif where != KEYED and node.operator.partitionable:
             parallel = [p for p in ports if parallel_of(node, p) or (partitioner is None and parallel_of(node, p) is None)]
+            is_unrelated = len({self.groups[source.operator] for source, _ in upstream}) > 1
+            if is_unrelated and node.operator.mixes_partitions and not any(parallel_of(node, port) for port in ports):
+                parallel = []
         if parallel:
             where, kind = PARALLEL, ROUND_ROBIN
         self.where[name] = where
@@ -102,9 +105,10 @@ def place(plan: Plan) -> Plan:
     """Decide where every operator runs.
 
     Input operators and what follows them run on the driver, up to the first operator with a partitioner. What follows is parallel
-    with it, until an operator asks to be keyed (`partition_by`), counted (it has a partitioner, or a port that must not be
-    parallel) or single (not partitionable, or `StatelessPartitioner(1)`): it gets an exchange, and is one level higher. An
-    operator whose inputs are of several levels is above all of them. Records of a parallel port are then forwarded.
+    with it, until an operator asks to be keyed (`partition_by`), counted (it has a partitioner, a port that must not be parallel,
+    or `mixes_partitions` that are not related) or single (not partitionable, or `StatelessPartitioner(1)`): it gets an exchange,
+    and is one level higher. An operator whose inputs are of several levels is above all of them. Records of a parallel port are
+    then forwarded.
 
     Raises UnrelatedPartitions, MergeMissing for State that could not follow the partitions, NotSupported for other state.
     """

@@ -373,6 +373,8 @@ def _why(plan: Plan, name: str) -> str:
     if placement[name] == PARALLEL and above is not None:
         return f"parallel with {above}"
     if partitioner_of(node) is None:
+        if node.operator.mixes_partitions:
+            return "brings partitions together that are not related"
         asking = next(sink.port for _, sink in upstream if parallel_of(node, sink.port) is False)
         return f"port {asking} is not to be parallel"
     return "partitions itself" if partitioner_of(node) == "self" else "has a partitioner"

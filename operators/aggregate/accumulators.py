@@ -23,16 +23,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as t
 
-from dagflow.arrow_types import type_named
+from dagflow.arrow_types import type_named, type_text
 from dagflow.arrow_types.buffers import order_of
 from operators.acero import acero, computed_by
 from operators.aggregate.errors import ColumnTypeChanged, KeyColumnRefused, TotalNotHeld, ValueColumnRefused
+from operators.aggregate.ordered_rows import bytes_of_rows, results_of_rows, wider_rows
 from operators.transform.content import contents_of_column
 
-Function = Literal["count", "sum", "mean", "min", "max", "count_distinct", "quantile", "stddev", "collect"]
+Function = Literal[
+    "count", "sum", "mean", "min", "max", "count_distinct", "quantile", "stddev", "collect", "first", "last", "arg_min", "arg_max"
+]
 OF_ALL_VALUES = ("count_distinct", "quantile", "stddev", "collect")
 """The functions for which all different values are kept, each with its number."""
-OF_ORDERED_VALUES = ("min", "max", *OF_ALL_VALUES)
+OF_ROWS = ("first", "last", "arg_min", "arg_max")
+"""The functions that take a value of the first or the last row: rows are kept, as `bytes_of_rows`."""
+OF_ORDERED_VALUES = ("min", "max", *OF_ALL_VALUES, *OF_ROWS)
 """The functions for which values are kept in their order; all of them, where rows may be taken back."""
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -55,7 +60,8 @@ class Accumulator:
     Attributes:
         name: of the aggregate, and of the column of its results.
         function, column: what is aggregated; no column: the rows.
-        type: of the values: that of the column, or a wider one in which they are added up; null as long as there are none.
+        type: of the values: that of the column, or a wider one in which they are added up; null as long as there are none. Of
+            rows the columns that decide their order, as a struct.
         keeps_all: all values are kept for the smallest and the largest, since rows may be taken back; else these alone.
         share: of a quantile, from 0 to 1.
     """
@@ -85,6 +91,8 @@ class Accumulator:
             kind = pa.float32()
         if function == "count":
             return cls(name, function, column, pa.int64())
+        if function in OF_ROWS:
+            return cls(name, function, column, kind, keeps_all)
         adds = function in ("sum", "mean")
         is_number = t.is_integer(kind) or t.is_floating(kind) or t.is_decimal(kind) or t.is_null(kind) or t.is_duration(kind)
         is_odd = t.is_decimal(kind) and not t.is_decimal128(kind)
@@ -126,9 +134,16 @@ class Accumulator:
             return pa.float64()
         if self.function == "collect":
             return pa.list_(self.type)
+        if self.function in OF_ROWS:
+            return self.type.field(self.column).type
         if self.function == "count_distinct":
             return pa.int64()
         return pa.int64() if self.function == "sum" and t.is_null(self.type) else self.type
+
+    @property
+    def keep(self) -> str:
+        """The kept values of a group: `all`, or the `min` or the `max` only."""
+        return "all" if self.keeps_all else "max" if self.function in ("max", "last", "arg_max") else "min"
 
     @property
     def parts(self) -> dict[str, pa.DataType]:
@@ -138,7 +153,9 @@ class Accumulator:
     def _parts(self) -> Iterator[tuple[str, pa.DataType]]:
         kind = self.type
         if self.function in OF_ORDERED_VALUES:
-            yield f"{'all' if self.keeps_all else 'values'}:{kind}", counts_type(kind)
+            of_rows = self.function in OF_ROWS
+            text = type_text(kind) if of_rows else str(kind)
+            yield f"{'all' if self.keeps_all else 'values'}:{text}", counts_type(pa.binary() if of_rows else kind)
             return
         yield "n", pa.int64()
         if self.function == "count" or t.is_null(kind):
@@ -156,12 +173,14 @@ class Accumulator:
         if self.column is None:
             yield _summed(codes, None, groups, sign)
             return
-        values = plain_column(batch.column(self.column))
-        if self.function != "count":
-            values = self._as_own(values)
+        if self.function in OF_ROWS:
+            values = self._rows(batch)
+        else:
+            values = plain_column(batch.column(self.column))
+            values = values if self.function == "count" else self._as_own(values)
         valid = np.ones(len(values), bool) if not values.null_count else values.is_valid().to_numpy(zero_copy_only=False)
         if self.function in OF_ORDERED_VALUES:
-            yield _extremes(self.function, codes[valid], values.drop_null(), groups, sign, keeps_all=self.keeps_all)
+            yield _extremes(self.keep, codes[valid], values.drop_null(), groups, sign)
             return
         codes = codes[valid]
         yield _summed(codes, None, groups, sign)
@@ -179,6 +198,13 @@ class Accumulator:
             high = _summed(codes, whole >> np.asarray(32, whole.dtype), groups, sign)
             low = _summed(codes, whole & np.asarray(0xFFFFFFFF, whole.dtype), groups, sign)
             yield from (high, low) if not t.is_floating(self.type) else [_digits_of_halves(high.to_numpy(), low.to_numpy())]
+
+    def _rows(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return rows as bytes in their order; null for those that do not count, as they have nothing to compare."""
+        rows = bytes_of_rows(batch, self.type, str(self.column), last=self.function in ("last", "arg_max"))
+        if self.function in ("first", "last"):
+            return rows
+        return pc.if_else(batch.column(self.type.field(0).name).is_valid(), rows, pa.scalar(None, pa.binary()))
 
     def _as_own(self, values: pa.Array) -> pa.Array:
         """Return values as its type has them; integers as they are, where they are added up exactly. Raises ColumnTypeChanged."""
@@ -214,8 +240,9 @@ class Accumulator:
 
     def _of_values(self, counts: pa.Array) -> pa.Array:
         """Return its results for groups of values in their order, each with a number."""
-        if self.function in ("min", "max"):
-            return _ends(counts, last=self.function == "max")
+        if self.function in ("min", "max", *OF_ROWS):
+            ends = _ends(counts, last=self.function in ("max", "last", "arg_max"))
+            return results_of_rows(ends, self.result_type) if self.function in OF_ROWS else ends
         if self.function == "count_distinct":
             return pc.list_value_length(counts).cast(pa.int64())
         values, offsets = counts.values.field("value"), counts.offsets.to_numpy()
@@ -279,6 +306,8 @@ def _wider(old: Accumulator, new: Accumulator) -> Accumulator:
     """Return the one of two accumulators that holds the values of both. Raises ColumnTypeChanged where neither does."""
     if old.type == new.type or t.is_null(new.type):
         return old
+    if old.function in OF_ROWS:
+        return attrs.evolve(old, type=wider_rows(old.type, new.type))
     if t.is_null(old.type):
         return new
     if t.is_decimal(old.type) and t.is_decimal(new.type):
@@ -431,7 +460,7 @@ def merged(
     for each in accumulators:
         for name, kind in each.parts.items():
             if t.is_list(kind):
-                keep = "all" if each.keeps_all or each.function not in ("min", "max") else each.function
+                keep = each.keep if each.function in OF_ORDERED_VALUES else "all"
                 columns[name] = _merged_counts(whole.column(name).combine_chunks(), codes, groups, keep)
     return pa.table({name: columns[name] for name in (*keys, ROWS, *parts)})
 
@@ -484,15 +513,15 @@ def _summed(codes: Ints, values: Any, groups: int, sign: int) -> pa.Array:
     return pa.array(sums.astype(np.int64) * sign)
 
 
-def _extremes(function: str, codes: Ints, values: pa.Array, groups: int, sign: int, *, keeps_all: bool) -> pa.Array:
-    if not keeps_all and not t.is_floating(values.type) and not t.is_duration(values.type):  # Acero leaves NaN out
-        best = _grouped({"value": (values, function)}, codes, groups)["value"]
+def _extremes(keep: str, codes: Ints, values: pa.Array, groups: int, sign: int) -> pa.Array:
+    if keep != "all" and not t.is_floating(values.type) and not t.is_duration(values.type):  # Acero leaves NaN out
+        best = _grouped({"value": (values, keep)}, codes, groups)["value"]
         there = best.is_valid().to_numpy(zero_copy_only=False)
         codes, values = np.flatnonzero(there), best.drop_null()
         return counts_of(codes, values, np.ones(len(codes), np.int64), groups)
     pairs, first = group_codes(pa.record_batch({"code": codes, "value": values}), ("code", "value"))
     numbers = np.bincount(pairs, minlength=len(first)).astype(np.int64) * sign
-    return counts_of(codes[first], values.take(pa.array(first)), numbers, groups, "all" if keeps_all else function)
+    return counts_of(codes[first], values.take(pa.array(first)), numbers, groups, keep)
 
 
 def _ends(counts: pa.Array, *, last: bool) -> pa.Array:

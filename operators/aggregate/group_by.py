@@ -168,8 +168,8 @@ class GroupBy(_Rows):
 
     def needed_columns(self, port: str) -> dict[str, tuple[str, ...]]:
         """Return the columns that are aggregated, by the name of the aggregate."""
-        columns = {name: each.column for name, each in self.aggregates.items()} if port == "input" else {}
-        return {name: (column,) for name, column in columns.items() if column is not None}
+        columns = {name: each.columns for name, each in self.aggregates.items()} if port == "input" else {}
+        return {name: some for name, some in columns.items() if some}
 
     def emitting_result(self) -> Operator | None:
         """Return the operator that emits all groups at emission points."""

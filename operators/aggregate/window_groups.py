@@ -63,8 +63,7 @@ class Grouping:
         `keeps_all`: whether all values are kept for extremes, since rows may be taken back.
         """
         self._take_keys(groups, batch.schema)
-        columns = (each.column for each in self.aggregates.values() if each.column is not None)
-        names = list(dict.fromkeys([*groups.keys, *columns]))
+        names = list(dict.fromkeys([*groups.keys, *(name for each in self.aggregates.values() for name in each.columns)]))
         for name in names:
             if name not in batch.schema.names:
                 raise ColumnNotThere.of("`keys`" if name in groups.keys else "an aggregate", name, batch.schema)
@@ -130,7 +129,7 @@ class Grouping:
         """Take the types of columns. Raises ValueColumnRefused, and ColumnTypeChanged where the groups so far have others."""
         fresh = []
         for name, each in self.aggregates.items():
-            kind = pa.int64() if each.column is None else schema.field(each.column).type
+            kind = each.values_type(schema, groups.keys)
             fresh.append(Accumulator.of(name, each.function, each.column, kind, each.share, keeps_all=keeps_all))
         self._check_keys(groups, schema)
         groups.tables, groups.accumulators = retyped(groups.tables, groups.accumulators, fresh)

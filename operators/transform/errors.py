@@ -77,6 +77,38 @@ class ExpressionFailed(RunError, ArithmeticError):
 
 
 @error(kw_only=True)
+class UnionColumnsDiffer(RunError, TypeError):
+    """A column of one input of a `Union` does not fit those of another.
+
+    Attributes:
+        port, type: the input, and the type of the column there; None: it does not have the column.
+        other, other_type: the same of an input that has the column.
+    """
+
+    code: ClassVar[str] = "DF920"
+    example = {"port": "input_1", "column": "price", "type": "string", "other": "input_0", "other_type": "int64"}
+    is_fatal: ClassVar[bool] = True
+
+    port: str
+    column: str
+    type: str | None
+    other: str
+    other_type: str | None
+
+    def message(self) -> str:
+        there = f"{self.other} has it" + ("" if self.other_type is None else f" as {self.other_type}")
+        if self.type is None:
+            return (
+                f"Union: {self.port} has no column {self.column!r}, and {there}\n"
+                "  help: select the same columns before: Select(…); or fill them with nulls: Union(…, allow_missing_columns=True)"
+            )
+        return (
+            f"Union: column {self.column!r} of {self.port} is {self.type}, and {there}: no type holds the values of both\n"
+            f"  help: convert one of them before: Select('*', {self.column}=col({self.column!r}).cast({self.other_type!r}))"
+        )
+
+
+@error(kw_only=True)
 class NotSeveral(RunError, TypeError):
     """The function of a `FlatMap` returned a string, or a value that is not iterable."""
 

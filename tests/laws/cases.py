@@ -113,7 +113,7 @@ def random_case(seed: int, *, max_slots: int = 1) -> Case:
         kind, inputs = KINDS[node.kind], [drawing.streams[name] for name in node.inputs]
         if any(stream.is_loose for stream in inputs) and not kind.takes_records:
             continue
-        if node.partitions is None and (node.kind == "union" or (kind.is_keyed and rng.random() < 0.3)):
+        if node.partitions is None and (node.kind == "union" or kind.is_keyed) and rng.random() < 0.3:
             node = attrs.evolve(node, partitions=rng.choice([1, 2, 3]))
         leaving = kind.streams(node, inputs)
         results = kind.rows(node, inputs, [rows[name] for name in node.inputs])

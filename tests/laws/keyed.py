@@ -18,6 +18,10 @@ Aggregate = tuple[str, str, str | None]
 """An aggregate: the name of its result, its function, and its column."""
 
 
+OF_ROWS = ("first", "last", "arg_min", "arg_max")
+"""Functions that take a value of the first row or the last one."""
+
+
 def unique_by(names: Sequence[str], columns: Columns) -> tuple[str, ...]:
     """Return columns that have each value once, if they can be the keys of a table."""
     return tuple(names) if all(column.identifies for column in columns if column.name in names) else ()
@@ -27,6 +31,8 @@ def result_column(name: str, function: str, column: Column | None) -> Column:
     """Return the column of the results of an aggregate."""
     if column is None or function in ("count", "count_distinct"):
         return Column(name, "int", has_nulls=False)
+    if function in ("arg_min", "arg_max"):
+        return attrs.evolve(column, name=name, has_nulls=True)
     kind = (
         {"short": "int", "real": "float", "decimal": "total"}.get(column.kind, column.kind) if function == "sum" else column.kind
     )
@@ -50,6 +56,15 @@ def aggregate_sql(function: str, column: Column | None) -> str:
     return f"count(DISTINCT {name})" if function == "count_distinct" else f"{function}({name})"
 
 
+def row_sql(function: str, column: Column | None, order: Sequence[str]) -> str:
+    """Return the value of a column in the first row or the last one, in SQL, for which NaN is larger than all numbers, too."""
+    assert column is not None
+    way = "ASC" if function in ("first", "arg_min") else "DESC"
+    some = f'FILTER (WHERE "{order[0]}" IS NOT NULL)' if function.startswith("arg_") else ""
+    columns = ", ".join(f'"{name}" {way} NULLS LAST' for name in order)
+    return f'first("{column.name}" ORDER BY {columns}) {some}'
+
+
 def functions_of(column: Column) -> list[str]:
     """Return the aggregates that a column can have."""
     return [
@@ -71,10 +86,18 @@ class Grouping(NodeKind):
         aggregates: list[Aggregate] = []
         for letter in "abc"[: rng.randint(0 if keys else 1, 3)]:
             column = rng.choice([None, *stream.columns, *stream.columns])
-            distinct = ["count_distinct"] if column is not None and column.of.is_plain else []
+            distinct = ["count_distinct", rng.choice(OF_ROWS)] if column is not None and column.of.is_plain else []
             function = "count" if column is None else rng.choice([*functions_of(column), *distinct])
             aggregates.append((f"{letter}{drawing.number}", function, column and column.name))
-        return Node("group", (name,), {"keys": keys, "aggregates": aggregates, "combiner": rng.random() < 0.7})
+        orders = {name: drawing.some(stream.plain, 1, 2) for name, function, _ in aggregates if function in OF_ROWS}
+        return Node("group", (name,), {"keys": keys, "aggregates": aggregates, "orders": orders, "combiner": rng.random() < 0.7})
+
+    def _orders(self, node: Node, stream: Stream) -> dict[str, tuple[str, ...]]:
+        """Return the columns that decide the order of rows, for each aggregate that has one: then all that are read, by name."""
+        orders: dict[str, tuple[str, ...]] = node.args.get("orders", {})
+        read = {column for _, _, column in node.args["aggregates"] if column is not None and stream.column(column).of.is_plain}
+        ties = sorted({*read, *(name for some in orders.values() for name in some)} - {*node.args["keys"]})
+        return {name: tuple(dict.fromkeys([*some, *ties])) for name, some in orders.items()}
 
     def _columns(self, node: Node, stream: Stream) -> list[Column | None]:
         return [None if column is None else stream.column(column) for _, _, column in node.args["aggregates"]]
@@ -86,20 +109,29 @@ class Grouping(NodeKind):
         return {"output": Stream(columns, True, unique_by(keys, columns))}
 
     def operator(self, node: Node, inputs: Sequence[Stream]) -> Operator:
+        orders = {
+            name: {"order_by" if what in ("first", "last") else "by": node.args["orders"][name]}
+            for name, what, _ in node.args["aggregates"]
+            if what in OF_ROWS
+        }
         aggregates = {
-            name: agg.count() if column is None else getattr(agg, what)(column) for name, what, column in node.args["aggregates"]
+            name: agg.count() if column is None else getattr(agg, what)(column, **orders.get(name, {}))
+            for name, what, column in node.args["aggregates"]
         }
         return GroupBy(*node.args["keys"], **aggregates, combiner=node.args["combiner"])
 
     def rows(self, node: Node, inputs: Sequence[Stream], rows: Sequence[Rows]) -> dict[str, Rows]:
         stream = inputs[0]
         aggregates = [(what, None if column is None else stream.place(column)) for _, what, column in node.args["aggregates"]]
-        return {"output": reference.grouped(rows[0], stream.places(node.args["keys"]), aggregates)}
+        orders = self._orders(node, stream)
+        places = [stream.places(orders.get(name, ())) for name, _, _ in node.args["aggregates"]]
+        return {"output": reference.grouped(rows[0], stream.places(node.args["keys"]), aggregates, places)}
 
     def sql(self, node: Node, inputs: Sequence[Stream], tables: Sequence[str]) -> dict[str, str]:
         keys, aggregates = node.args["keys"], node.args["aggregates"]
+        orders = self._orders(node, inputs[0])
         made = [
-            f'{aggregate_sql(what, column)} AS "{name}"'
+            f'{row_sql(what, column, orders[name]) if what in OF_ROWS else aggregate_sql(what, column)} AS "{name}"'
             for (name, what, _), column in zip(aggregates, self._columns(node, inputs[0]), strict=True)
         ]
         by = ", ".join(str(place + 1) for place in range(len(keys)))

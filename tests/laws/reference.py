@@ -81,15 +81,36 @@ def rounded(total: Fraction | float, count: int) -> float:
         return INFINITY if total > 0 else -INFINITY
 
 
-def grouped(rows: Rows, by: Sequence[int], aggregates: Sequence[tuple[str, int | None]]) -> Rows:
-    """Return a row for each group: its key, and aggregates of columns; without a column, of the rows."""
+def grouped(
+    rows: Rows, by: Sequence[int], aggregates: Sequence[tuple[str, int | None]], orders: Sequence[Sequence[int]] = ()
+) -> Rows:
+    """Return a row for each group: its key, and aggregates of columns; without a column, of the rows.
+
+    `orders`: for each aggregate, the columns that decide which row is the first; none for most.
+    """
+
+    def result(every: Sequence[Row], what: str, at: int | None, order: Sequence[int]) -> Any:
+        if at is None:
+            return len(every)
+        return of_row(what, every, at, order) if order else aggregated(what, [row[at] for row in every])
+
     results: Rows = Counter()
+    each = list(zip(aggregates, orders or [()] * len(aggregates), strict=True))
     for key, group in groups_of(rows, by).items():
         every = list(group.elements())
-        results[
-            *key, *(len(every) if at is None else aggregated(what, [row[at] for row in every]) for what, at in aggregates)
-        ] += 1
+        results[*key, *(result(every, what, at, order) for (what, at), order in each)] += 1
     return results
+
+
+def of_row(function: str, rows: Sequence[Row], at: int, order: Sequence[int]) -> Any:
+    """Return the value of a column in the first row or the last one. Nulls are never preferred; NaN is the largest number."""
+    if function.startswith("arg_"):
+        rows = [row for row in rows if row[order[0]] is not None]
+    if not rows:
+        return None
+    if function in ("first", "arg_min"):
+        return min(rows, key=lambda row: [rank_of(row[each]) for each in order])[at]
+    return max(rows, key=lambda row: [(-1,) if row[each] is None else rank_of(row[each]) for each in order])[at]
 
 
 def distinct(rows: Rows, by: Sequence[int]) -> Rows:

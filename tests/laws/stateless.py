@@ -366,38 +366,94 @@ class Selecting(NodeKind):
 
 
 class Uniting(NodeKind):
-    """`Union` of streams with the same columns."""
+    """`Union` of streams with the same columns, in any order, and of numbers of other widths; or with some missing."""
 
     operators: ClassVar[tuple[type[Operator], ...]] = (Union,)
     takes_records: ClassVar[bool] = True
 
     def draw(self, drawing: Drawing) -> Node | None:
         name, rng = drawing.stream(), drawing.rng
-        like = [other for other, stream in drawing.streams.items() if _shape(stream) == _shape(drawing.streams[name])]
-        return Node("union", (name, *rng.choices(like, k=rng.choice([1, 1, 2]))))
+        some_missing = rng.random() < 0.2
+        like = [other for other, stream in drawing.streams.items() if _fit(drawing.streams[name], stream, some_missing)]
+        names = (name, *rng.choices(like, k=rng.choice([1, 1, 2]))) if like else ()
+        streams = [drawing.streams[each] for each in names]
+        is_alike = all(_fit(one, other, some_missing) for one in streams for other in streams)
+        return Node("union", names, {"some_missing": some_missing}) if names and is_alike else None
 
     def streams(self, node: Node, inputs: Sequence[Stream]) -> dict[str, Stream]:
-        columns = tuple(
-            attrs.evolve(same[0], has_nulls=any(each.has_nulls for each in same), is_finite=all(each.is_finite for each in same))
-            for same in zip(*(stream.columns for stream in inputs), strict=True)
-        )
-        return {
-            "output": Stream(
-                columns, any(stream.changes for stream in inputs), record=inputs[0].record, is_loose=inputs[0].is_loose
-            )
-        }
+        names = list(dict.fromkeys(name for stream in inputs for name in names_of(stream.columns)))
+        columns = tuple(_joint([stream.column(name) for stream in inputs if name in names_of(stream.columns)]) for name in names)
+        lacking = {name for name in names for stream in inputs if name not in names_of(stream.columns)}
+        columns = tuple(attrs.evolve(each, has_nulls=each.has_nulls or each.name in lacking) for each in columns)
+        changes = any(stream.changes for stream in inputs)
+        record = inputs[0].record if inputs[0].record in PAIRS or len(columns) > 1 else f"value of {columns[0].kind}"
+        return {"output": Stream(columns, changes, record=record, is_loose=inputs[0].is_loose)}
 
     def operator(self, node: Node, inputs: Sequence[Stream]) -> Operator:
-        return Union[Any](len(inputs))
+        return Union[Any](len(inputs), allow_missing_columns=node.args["some_missing"])
 
     def input_ports(self, node: Node) -> Sequence[str]:
         return [f"input_{number}" for number in range(len(node.inputs))]
 
     def rows(self, node: Node, inputs: Sequence[Stream], rows: Sequence[Rows]) -> dict[str, Rows]:
-        return {"output": reference.union(rows)}
+        columns = self.streams(node, inputs)["output"].columns
+
+        def aligned(stream: Stream) -> Any:
+            places = [stream.place(name) if name in names_of(stream.columns) else None for name in names_of(columns)]
+            kinds = [column.of for column in columns]
+            return lambda row: [
+                tuple(None if at is None else _as_kind(row[at], kind) for at, kind in zip(places, kinds, strict=True))
+            ]
+
+        return {
+            "output": reference.union(
+                [reference.flat_map(some, aligned(stream)) for some, stream in zip(rows, inputs, strict=True)]
+            )
+        }
 
     def sql(self, node: Node, inputs: Sequence[Stream], tables: Sequence[str]) -> dict[str, str]:
-        return {"output": " UNION ALL ".join(f"SELECT * FROM {table}" for table in tables)}
+        return {"output": " UNION ALL BY NAME ".join(f"SELECT * FROM {table}" for table in tables)}
+
+
+_WIDTHS = ({"short", "int"}, {"real", "float"}, {"decimal", "total"}, {"short", "float"})
+
+
+def _fit(one: Stream, other: Stream, some_missing: bool) -> bool:
+    """Return whether `Union` takes two streams."""
+    if (
+        one.record in PAIRS
+        or other.record in PAIRS
+        or one.is_loose
+        or other.is_loose
+        or "value" in (*names_of(one.columns), *names_of(other.columns))
+    ):
+        return _shape(one) == _shape(other)
+    kinds = {column.name: column.kind for column in one.columns}
+    others = {column.name: column.kind for column in other.columns}
+    both = kinds.keys() & others.keys()
+    if not both or not (some_missing or kinds.keys() == others.keys()):
+        return False
+    return all(kinds[name] == others[name] or {kinds[name], others[name]} in _WIDTHS for name in both)
+
+
+def _joint(columns: Sequence[Column]) -> Column:
+    """Return the column that has the values of several."""
+    widest = max(
+        columns,
+        key=lambda column: (
+            ["short", "int", "real", "float", "decimal", "total"].index(column.kind)
+            if column.kind in ("int", "float", "total")
+            else -1
+        ),
+    )
+    return attrs.evolve(
+        widest, has_nulls=any(each.has_nulls for each in columns), is_finite=all(each.is_finite for each in columns)
+    )
+
+
+def _as_kind(value: Any, kind: Any) -> Any:
+    """Return a value as a column of a type has it: integers of a column of floats are floats."""
+    return float(value) if kind.is_float and value is not None else value
 
 
 def _shape(stream: Stream) -> Any:

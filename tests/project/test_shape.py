@@ -22,10 +22,10 @@ BUDGET = {
     "dagflow/ledger": 1980,
     "dagflow/lineage": 1420,
     "dagflow/local": 706,
-    "dagflow/model": 4180,
+    "dagflow/model": 4181,
     "dagflow/packaging": 524,
     "dagflow/page": 1700,
-    "dagflow/planning": 968,
+    "dagflow/planning": 973,
     "dagflow/plugins": 30,
     "dagflow/ranges": 417,
     "dagflow/render": 1394,
@@ -38,7 +38,7 @@ BUDGET = {
     "dagflow/telemetry": 801,
     "dagflow/testing": 1508,
     "operators": 129,
-    "operators/aggregate": 2256,
+    "operators/aggregate": 2396,
     "operators/compression": 663,
     "operators/contexts": 771,
     "operators/database": 109,
@@ -52,7 +52,7 @@ BUDGET = {
     "operators/sinks": 5280,
     "operators/sources": 739,
     "operators/tables": 658,
-    "operators/transform": 568,
+    "operators/transform": 630,
 }
 """Statements of each package, without imports and docstrings. A number may only fall: a commit that merges mechanisms lowers it.
 A new capability raises the number of its own package in the commit that adds it, whose message says what it bought."""

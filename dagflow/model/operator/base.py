@@ -72,6 +72,8 @@ class Operator(Component, Keyed, KeepsCurrent, Stateful, SchemaAware, ReadsFiles
         partitionable: False if the operator must not run as several copies.
         partition_key_fixed: True if another key than that of `partition_key` would give wrong results, so that `partition_by` is
             refused.
+        mixes_partitions: True if rows of any partition may be handled in any other: where the inputs come from partitions that
+            are not related, the planner brings them together by an exchange.
         scope: the input that the operator's results cover. `rows`: what it emits is a function of single rows. `window`: the rows
             of one window, which its author wants although windows are cut by size and time. `all`: all input. None: nothing is
             said, and an operator that keeps `WindowState` or emits in `end_window` is taken to mean all input. A subclass may
@@ -94,6 +96,7 @@ class Operator(Component, Keyed, KeepsCurrent, Stateful, SchemaAware, ReadsFiles
 
     partitionable: ClassVar[bool] = True
     partition_key_fixed: ClassVar[bool] = False
+    mixes_partitions: ClassVar[bool] = False
     scope: ClassVar[Scope | None] = None
     takes_changes: ClassVar[bool] = False
     emits_changes: ClassVar[bool | None] = None

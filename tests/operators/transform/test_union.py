@@ -1,21 +1,26 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import cloudpickle
+import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow import DAG, ReaderRecord
-from dagflow.errors import BadValue, DagErrors, InputUnconnected
+from dagflow import DAG, ReaderRecord, StreamColumns
+from dagflow.arrow_types import type_named
+from dagflow.errors import BadValue, DagErrors, InputUnconnected, OperatorFailed, UnionColumnsDiffer
+from dagflow.ledger import read_dataset
 from dagflow.model.graph.checks import check
 from dagflow.model.graph.dag import PortName
 from dagflow.model.operator.ports import input_ports
 from dagflow.testing import Collector, OperatorTask, check_operator, run_dag, run_operator
-from operators import FileInput, Filter, Map, Union
+from operators import FileInput, Filter, Map, ParquetWriter, Union
 
 
 @given(st.lists(st.lists(st.integers()), min_size=1, max_size=5))
@@ -98,6 +103,75 @@ def test_the_type_of_its_output_is_that_of_its_inputs() -> None:
     branches(Map(length), Map(length), Filter[str](str.isdigit))(wrong, None)
     with pytest.raises((DagErrors, TypeError), match="int is not str"):
         check(wrong)
+
+
+def united(home: Path, first: str, second: str, **options: Any) -> Any:
+    """Return what `Union` makes of two files of CSV, each read by a reader of its own."""
+    for name, text in (("first", first), ("second", second)):
+        (home / name).mkdir()
+        (home / name / "rows.csv").write_text(text)
+
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        both = dag.add_operator("both", Union(2, **options))
+        for name, port in zip(("first", "second"), both.inputs, strict=True):
+            dag.read(home / name, "csv", name=name).to(port)
+        both.output.to(ParquetWriter[Any](str(home / "out")), name="out")
+
+    return populate_dag
+
+
+def test_two_readers_meet_and_columns_are_found_by_name_and_widened(tmp_path: Path) -> None:
+    """As DuckDB does by `UNION ALL BY NAME`."""
+    populate_dag = united(tmp_path, "x,y,z\n1,a,1\n", "y,z,x\nb,2.5,3\n")
+    run_dag(populate_dag, {})
+    query = "SELECT * FROM read_csv($1) UNION ALL BY NAME SELECT * FROM read_csv($2)"
+    paths = [str(tmp_path / name / "rows.csv") for name in ("first", "second")]
+    wanted = duckdb.execute(query, paths).fetchall()
+    found = read_dataset(str(tmp_path / "out")).to_table()
+    assert found.schema.names == ["x", "y", "z"]
+    assert sorted(tuple(row.values()) for row in found.to_pylist()) == sorted(wanted)
+
+
+def test_missing_columns_are_refused_or_null(tmp_path: Path) -> None:
+    (tmp_path / "refused").mkdir()
+    with pytest.raises(UnionColumnsDiffer, match=r"Union: input_1 has no column 'y', and input_0 has it as int64"):
+        run_dag(united(tmp_path / "refused", "x,y\n1,2\n", "x\n3\n"), {})
+    run_dag(united(tmp_path, "x,y\n1,2\n", "x,w\n3,4\n", allow_missing_columns=True), {})
+    rows = read_dataset(str(tmp_path / "out")).to_table().to_pylist()
+    assert sorted(rows, key=lambda row: row["x"]) == [{"x": 1, "y": 2, "w": None}, {"x": 3, "y": None, "w": 4}]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("int64", "string"), ("decimal128(9, 2)", "float64"), ("bool", "int64"), ("string", "binary")]
+)
+def test_types_that_do_not_fit_are_refused(tmp_path: Path, first: str, second: str) -> None:
+    kinds = [type_named(each) for each in (first, second)]
+    paths = [tmp_path / f"{number}.parquet" for number in range(2)]
+    for path, kind in zip(paths, kinds, strict=True):
+        pq.write_table(pa.table({"x": pa.nulls(1, kind)}), path)
+
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        both = dag.add_operator("both", Union(2))
+        for path, port in zip(paths, both.inputs, strict=True):
+            dag.read(path).to(port)
+        both.output.to(Collector[Any](), name="sink")
+
+    with pytest.raises(UnionColumnsDiffer) as caught:
+        run_dag(populate_dag, {})
+    assert f"column 'x' of input_1 is {kinds[1]}, and input_0 has it as {kinds[0]}: no type holds the values" in str(caught.value)
+
+
+def test_a_value_that_would_change_is_refused(tmp_path: Path) -> None:
+    populate_dag = united(tmp_path, f"x\n{2**53 + 1}\n", "x\n0.5\n")
+    with pytest.raises(OperatorFailed, match="9007199254740993"):
+        run_dag(populate_dag, {})
+
+
+def test_the_columns_behind_it_are_known() -> None:
+    types = {"input_0": {"x": "int16", "y": "string"}, "input_1": {"y": "string", "x": "int64"}}
+    columns = Union(2).result_columns("output", lambda port: StreamColumns(types[port]))
+    assert columns == StreamColumns({"x": "int64", "y": "string"})
+    assert Union(2).result_columns("output", lambda port: StreamColumns(types[port] if port == "input_0" else None)) is None
 
 
 def test_branches_of_a_dag_meet_again_one_in_batches_the_other_in_records(tmp_path: Any) -> None:
