@@ -52,5 +52,6 @@ def refuse_whole_results(dag: CheckedDag, emission: Emission) -> None:
 
 def writes_whole(dag: CheckedDag, node: OperatorNode) -> bool:
     """Return whether a sink gets all rows that stand at each emission point, since it keeps the current result."""
-    is_behind = any(source in dag.changing for source, _ in dag.upstream(node.name))
-    return is_behind and node.operator.behind_current() is not None
+    behind = node.operator.behind_current()
+    has_all = behind is not None and behind[0].waits_for_emission  # not what makes a changelog
+    return has_all and any(source in dag.changing for source, _ in dag.upstream(node.name))

@@ -229,7 +229,7 @@ class EmissionMissing(DagError):
             [
                 *lines,
                 "  help: say how often it is emitted: --every 1min; --every 0 writes it with each window. Tables with",
-                '        mode="upsert" get only what has changed',
+                '        mode="upsert" and changelogs get only what has changed',
             ]
         )
 

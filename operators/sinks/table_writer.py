@@ -18,7 +18,7 @@ from operators.sinks.file_sink import FileSink, numbered
 from operators.sinks.files.open_files import check_name
 from operators.sinks.files.partitions import folders, nowhere
 from operators.sinks.tables.acceptance import check_names
-from operators.sinks.tables.changelog import with_change_type
+from operators.sinks.tables.changelog import CHANGE_TYPE, with_change_type
 from operators.sinks.tables.modes import behind_current, mode_problems
 
 T = TypeVar("T", default=Any)
@@ -102,6 +102,10 @@ class TableWriter(FileSink, Generic[T]):
 
     def written_schema(self) -> None:
         """Return None: the columns are those of the records that arrive."""
+
+    def added_columns(self) -> dict[str, str]:
+        """Return the kind of each change, in a changelog."""
+        return {CHANGE_TYPE: "string"} if self.mode == "changelog" else {}
 
     def check_schema(self, schema: pa.Schema) -> None:
         """Raise TypeNotWritable for columns that the format has no form for. `schema`: without the columns that name folders."""

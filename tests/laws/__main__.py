@@ -21,6 +21,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no DAG after that time")
     parser.add_argument("--slots", type=int, default=1, help="the most processes of a launch: half of them have one")
     parser.add_argument("--runner", choices=("local", "spark"), default="local")
+    parser.add_argument("--servers", action="store_true", help="with sinks that take longer: Iceberg and PostgreSQL")
     parser.add_argument("--smaller", type=int, default=0, help="try so many smaller DAGs for each that is wrong")
     parser.add_argument("--stop-after", type=int, default=20, help="stop when so many are wrong")
     return parser.parse_args()
@@ -34,7 +35,7 @@ def main() -> int:
     for seed in range(wanted.seed, wanted.seed + wanted.count):
         if time.monotonic() - begin > wanted.seconds or wrong >= wanted.stop_after:
             break
-        case = random_case(seed, max_slots=wanted.slots)
+        case = random_case(seed, max_slots=wanted.slots, servers=wanted.servers)
         tried += 1
         kinds.update(node.kind for node in case.nodes)
         if found := wrong_with(case, database, wanted.runner):

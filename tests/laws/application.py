@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import datetime as dt
 import functools
 import json
-import sqlite3
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from dagflow import DAG
-from dagflow.ledger import committed_files, read_dataset
+from dagflow import DAG, launch
+from dagflow.runtime.events import Event, WindowDone, WindowPlanned
+from dagflow.runtime.run_report import RunReport
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag
 from operators import (
@@ -27,50 +23,125 @@ from operators import (
     CsvWriter,
     DeltaWriter,
     FileSplitterInput,
+    IcebergWriter,
     JsonLinesFormat,
     JsonLinesWriter,
     ParquetFormat,
     ParquetWriter,
+    PostgresWriter,
     ScanReader,
     SqlWriter,
 )
 from tests.conformance.faults.dying import Deadly, dies
 from tests.laws.cases import Case, Source, Target
-from tests.laws.columns import Columns, Rows, as_rows, names_of, plain, table_of
+from tests.laws.columns import Columns, Rows, names_of, table_of
 from tests.laws.nodes import Stream
 from tests.laws.registry import KINDS
+from tests.laws.standing import catalog_of, postgres, standing, table_name
 
 FORMATS: dict[str, Any] = {"parquet": ParquetFormat, "json_lines": JsonLinesFormat, "csv": CsvFormat}
 FOLDERS: dict[str, Any] = {"parquet": ParquetWriter, "json_lines": JsonLinesWriter, "csv": CsvWriter, "delta": DeltaWriter}
 
 
-_TIMES: dict[str, Any] = {"day": dt.date, "time": dt.datetime, "zoned": dt.datetime, "clock": dt.time}
+class Idle:
+    """A clock of continuous launches, on which waiting takes no time, and the number of waits since something has happened."""
+
+    def __init__(self) -> None:
+        self.waits = 0
+        self._slept = 0.0
+        self._open = set[int]()
+
+    def now(self) -> float:
+        """Return the seconds since the epoch."""
+        return time.time() + self._slept
+
+    def monotonic(self) -> float:
+        """Return the seconds since some moment."""
+        return time.monotonic() + self._slept
+
+    def sleep(self, seconds: float) -> None:
+        """Let a second pass."""
+        time.sleep(0.001)
+        self._slept += 1
+        self.waits += not self._open
+
+    def look(self, event: Event) -> None:
+        """Take an event: something happens."""
+        self.waits = 0
+        if isinstance(event, WindowPlanned):
+            self._open.add(event.window)
+        elif isinstance(event, WindowDone):
+            self._open.discard(event.window)
 
 
-def results_of(case: Case, runner: str = "local") -> list[Rows]:
-    """Launch a case over its cut, in a new folder, and return the rows of each sink."""
+ENOUGH = 100
+"""A continuous launch is stopped after so many waits in which nothing has happened."""
+
+
+def results_of(case: Case, runner: str = "local") -> Iterator[tuple[int, list[Rows]]]:
+    """Launch a case over its cut, in a new folder. After launches that have emitted all, yield their number and rows."""
     with tempfile.TemporaryDirectory(prefix="dagflow-laws-") as folder:
         home = Path(folder)
-        collectors = {number: Collector[Any]() for number, target in enumerate(case.targets) if target.kind == "collector"}
-        populate_dag = _populating(case, home, collectors)
+        launches = _Launches(case, home, runner)
+        streams = case.streams()
         for number in range(len(case.sources)):
             (home / f"s{number}").mkdir()
-        options = {"run_folder": str(home / "run"), "runner": runner, "slots": case.slots}
-        launched = functools.partial(run_dag, populate_dag, **options)
         for launch in range(case.launches):
             _add_files(case, home, launch)
-            if launch in case.deaths:
-                has_died = dies(launched, Deadly(folder, case.deaths[launch]))
-                if has_died and not case.is_rerun and launch < case.launches - 1:
-                    continue
-            for _ in range(2 if case.windows_of_launch and not launch else 0):
-                launched(max_windows=case.windows_of_launch)
-            launched()
-        streams = case.streams()
-        return [
-            _standing(target, streams[target.stream], home / f"out{number}", collectors.get(number))
-            for number, target in enumerate(case.targets)
-        ]
+            if launches.is_complete(launch):
+                yield (
+                    launch,
+                    [
+                        standing(target, streams[target.stream], home / f"out{number}", launches.collectors.get(number))
+                        for number, target in enumerate(case.targets)
+                    ],
+                )
+
+
+class _Launches:
+    def __init__(self, case: Case, home: Path, runner: str) -> None:
+        self.case, self.home = case, home
+        self.collectors = {number: Collector[Any]() for number, target in enumerate(case.targets) if target.kind == "collector"}
+        self.options: dict[str, Any] = {"run_folder": str(home / "run"), "runner": runner, "slots": case.slots}
+        self.populate_dag = _populating(case, home, self.collectors)
+        self.rows_read = 0
+
+    def is_complete(self, launch: int) -> bool:
+        """Launch once all files of a launch are there, and return whether all has reached the sinks."""
+        case, is_last = self.case, launch == self.case.launches - 1
+        is_continuous = launch in case.every
+        launched = functools.partial(self._continuous, case.every[launch]) if is_continuous else self._bounded
+        if launch in case.deaths:
+            has_died = dies(launched, Deadly(str(self.home), case.deaths[launch]))
+            if has_died and not case.is_rerun and not is_continuous and not is_last:
+                return False
+        for _ in range(2 if case.windows_of_launch and not launch and not is_continuous else 0):
+            self._bounded(max_windows=case.windows_of_launch)
+        report = launched()
+        if not is_continuous:
+            return True
+        if is_last:
+            self._bounded()
+            return True
+        every = sum(source.rows.total() for source in case.until(launch).sources)
+        return not case.deaths and not report.held and self.rows_read == every
+
+    def _bounded(self, **options: Any) -> RunReport:
+        return self._counted(run_dag(self.populate_dag, **self.options, **options))
+
+    def _continuous(self, every: float | None) -> RunReport:
+        clock = Idle()
+        options = {**self.options, "every": every, "durability": "process", "subscribers": [clock.look], "clock": clock}
+        run = launch(self.populate_dag, once=False, **options)
+        while not run.ended and clock.waits < ENOUGH:
+            time.sleep(0.005)
+        run.stop()
+        return self._counted(run.wait(60))
+
+    def _counted(self, report: RunReport) -> RunReport:
+        names = [f"s{number}_reader" for number in range(len(self.case.sources))]
+        self.rows_read += sum(report.operators[name].records_out for name in names)
+        return report
 
 
 def _populating(case: Case, home: Path, collectors: dict[int, Collector[Any]]) -> Callable[[DAG, Any], None]:
@@ -110,10 +181,19 @@ def _reader(dag: DAG, name: str, source: Source, home: Path) -> Any:
 
 
 def _sink(target: Target, stream: Stream, folder: Path) -> Any:
-    keys = {"keys": stream.unique} if target.mode == "upsert" else {}
+    options: dict[str, Any] = {"mode": target.mode}
+    if keys := stream.unique if target.mode == "upsert" else target.keys:
+        options["keys"] = keys
+    if target.partition_columns:
+        options["partition_columns"] = target.partition_columns
     if target.kind == "sqlite":
-        return SqlWriter[Any](f"sqlite:///{folder}.db", "rows", mode=target.mode, **keys)
-    return FOLDERS[target.kind](str(folder), mode=target.mode, **keys)
+        return SqlWriter[Any](f"sqlite:///{folder}.db", "rows", **options)
+    if target.kind == "postgres":
+        return PostgresWriter[Any](postgres(), table_name(folder), **options)
+    if target.kind == "iceberg":
+        (folder / "warehouse").mkdir(parents=True, exist_ok=True)
+        return IcebergWriter[Any]("laws.rows", catalog_of(folder), **options)
+    return FOLDERS[target.kind](str(folder), **options)
 
 
 def _add_files(case: Case, home: Path, launch: int) -> None:
@@ -155,85 +235,3 @@ def _csv(rows: tuple[Any, ...], columns: Columns) -> str:
         return value.isoformat() if hasattr(value, "isoformat") else str(value).lower() if isinstance(value, bool) else str(value)
 
     return "".join(",".join(map(field, row)) + "\n" for row in [names_of(columns), *rows])
-
-
-def _standing(target: Target, stream: Stream, place: Path, collector: Collector[Any] | None) -> Rows:
-    """Return the rows that a sink has."""
-    if collector is not None:
-        return as_rows(collector.records, stream.columns)
-    if target.kind == "sqlite":
-        return _of_database(Path(f"{place}.db"), stream.columns)
-    if not place.exists():
-        return Rows()
-    if target.kind == "delta":
-        import deltalake
-
-        if not deltalake.DeltaTable.is_deltatable(str(place)):
-            return Rows()
-        return _of_table(pa.table(deltalake.DeltaTable(str(place)).to_pyarrow_table()), stream.columns)
-    if target.kind == "parquet":
-        return _of_table(read_dataset(str(place)).to_table(), stream.columns)
-    rows = Rows()
-    for path in committed_files(str(place)):
-        read = _json_rows if target.kind == "json_lines" else _csv_rows
-        rows.update(tuple(map(typed, row, kinds_of(stream.columns))) for row in read(path, names_of(stream.columns)))
-    return rows
-
-
-def kinds_of(columns: Columns) -> list[str]:
-    """Return the types of columns."""
-    return [column.kind for column in columns]
-
-
-def _json_rows(path: str, names: tuple[str, ...]) -> Iterator[list[Any]]:
-    for line in Path(path).read_text().split("\n")[:-1]:
-        record = json.loads(line, parse_float=str)
-        assert tuple(record) == names
-        yield [*record.values()]
-
-
-def _csv_rows(path: str, names: tuple[str, ...]) -> Iterator[list[Any]]:
-    """Yield the texts of a file; None where there is nothing at all."""
-    options = pa_csv.ConvertOptions(
-        column_types=dict.fromkeys(names, pa.string()),
-        null_values=[""],
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
-    )
-    parse = pa_csv.ParseOptions(newlines_in_values=True)
-    for row in pa_csv.read_csv(path, convert_options=options, parse_options=parse).to_pylist():
-        assert tuple(row) == names
-        yield [*row.values()]
-
-
-def _of_table(table: pa.Table, columns: Columns) -> Rows:
-    return as_rows(table.to_pylist(), columns) if table.num_rows else Rows()
-
-
-def _of_database(path: Path, columns: Columns) -> Rows:
-    """Return the rows of a table of SQLite, with the types that it does not have."""
-    if not path.exists():
-        return Rows()
-    with contextlib.closing(sqlite3.connect(path)) as database:
-        if not database.execute("SELECT name FROM sqlite_master WHERE name = 'rows'").fetchall():
-            return Rows()
-        names = ", ".join(f'"{name}"' for name in names_of(columns))
-        found = database.execute(f"SELECT {names} FROM rows").fetchall()
-    return Rows(tuple(map(typed, row, kinds_of(columns))) for row in found)
-
-
-def typed(value: Any, kind: str) -> Any:
-    """Return a value of a format that has fewer types, or its text, as a column has it."""
-    if value is None or isinstance(value, bytes):
-        return value
-    if kind == "bool":
-        return {"true": True, "false": False}[value] if isinstance(value, str) else bool(value)
-    if kind == "list":
-        return plain(json.loads(value) if isinstance(value, str) else value)
-    if kind in _TIMES:
-        return _TIMES[kind].fromisoformat(value)
-    if kind in ("decimal", "total"):
-        return Decimal(value)
-    if kind in ("float", "real"):
-        return plain(float(value) if kind == "float" else float(np.float32(value)))
-    return value if kind == "text" else int(value)

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import attrs
 
-from tests.laws.columns import DRAWN, Columns, Row, Rows, pool_of, random_column
+from tests.laws.columns import DRAWN, Columns, Row, Rows, names_of, pool_of, random_column
 from tests.laws.columns import KINDS as COLUMN_KINDS
 from tests.laws.nodes import Drawing, Node, Stream
 from tests.laws.registry import KINDS, WEIGHTS
@@ -41,14 +41,26 @@ class Source:
         """All rows."""
         return Rows(row for file in self.files for row in file)
 
+    def until(self, launch: int) -> Source:
+        """Return the source with the files that are there in a launch."""
+        files = [(rows, number) for rows, number in zip(self.files, self.launches, strict=True) if number <= launch]
+        return attrs.evolve(self, files=tuple(rows for rows, _ in files), launches=tuple(number for _, number in files))
+
 
 @attrs.frozen
 class Target:
-    """A sink: the stream that it takes, its kind, its mode."""
+    """A sink: the stream that it takes, its kind, its mode.
+
+    Attributes:
+        keys: of a changelog; an upsert has the columns that identify a row.
+        partition_columns: the columns that name folders.
+    """
 
     stream: str
     kind: str
     mode: str | None = None
+    keys: tuple[str, ...] = ()
+    partition_columns: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -60,6 +72,7 @@ class Case:
         deaths: for some launches, the number of the touch of a file at which they die.
         is_rerun: what dies is launched again before more files come.
         windows_of_launch: the most windows of each of two launches before the first one; None: there are no such launches.
+        every: for the launches that are continuous, the seconds between two emission points; they are stopped when all is read.
     """
 
     sources: tuple[Source, ...]
@@ -69,11 +82,16 @@ class Case:
     deaths: Mapping[int, int] = attrs.field(factory=dict)
     is_rerun: bool = True
     windows_of_launch: int | None = None
+    every: Mapping[int, float | None] = attrs.field(factory=dict)
 
     @property
     def launches(self) -> int:
         """The number of launches."""
         return 1 + max((number for source in self.sources for number in source.launches), default=0)
+
+    def until(self, launch: int) -> Case:
+        """Return the case with the files that are there in a launch."""
+        return attrs.evolve(self, sources=tuple(source.until(launch) for source in self.sources))
 
     def streams(self) -> dict[str, Stream]:
         """Return all streams by name."""
@@ -94,8 +112,8 @@ class Case:
         return rows
 
 
-def random_case(seed: int, *, max_slots: int = 1) -> Case:
-    """Return the case of a seed."""
+def random_case(seed: int, *, max_slots: int = 1, servers: bool = False) -> Case:
+    """Return the case of a seed. `servers`: with sinks that take longer, Iceberg and PostgreSQL."""
     rng = random.Random(seed)
     launches = rng.choice([1, 1, 1, 2, 2, 3])
     key = rng.choice([name for name in DRAWN if COLUMN_KINDS[name].is_plain])
@@ -129,7 +147,16 @@ def random_case(seed: int, *, max_slots: int = 1) -> Case:
         case = attrs.evolve(case, deaths=deaths, is_rerun=rng.random() < 0.5)
     elif rng.random() < 0.15:
         case = attrs.evolve(case, windows_of_launch=rng.choice([1, 2]))
-    return attrs.evolve(case, targets=_targets(rng, case))
+    case = attrs.evolve(case, targets=_targets(rng, case, rows, servers))
+    return attrs.evolve(case, every=_every(rng, case)) if rng.random() < 0.25 else case
+
+
+def _every(rng: random.Random, case: Case) -> dict[int, float | None]:
+    """Return the seconds between the emission points of some launches, which are continuous."""
+    streams = case.streams()
+    whole = any(streams[each.stream].changes and each.mode in (None, "replace") for each in case.targets)
+    chosen = rng.sample(range(case.launches), rng.randint(1, case.launches))
+    return {launch: rng.choice([0, 0, 5, 1000] if whole else [None, 0, 5, 1000]) for launch in chosen}
 
 
 def _source(rng: random.Random, key: str, launches: int) -> Source:
@@ -185,10 +212,17 @@ _NOT_IN = {
     "collector": (),
 }
 """The kinds of columns that sinks do not take."""
-_TAKES_NAN = ("parquet", "delta", "collector", "csv")
+_SLOW: dict[str, tuple[str, ...]] = {"iceberg": (), "postgres": ()}
+_TAKES_NAN = ("parquet", "delta", "collector", "csv", "iceberg", "postgres")
+_UPSERTS = ("sqlite", "delta", "iceberg", "postgres")
+_NAMES_FOLDERS = dict.fromkeys(("csv", "json_lines", "parquet"), ("bool", "short", "int", "wide", "day", "text")) | {
+    "delta": ("bool", "short", "int", "wide", "day"),
+    "iceberg": ("bool", "short", "int", "wide", "day", "text"),
+}
+"""The kinds of columns that can name folders. Delta reads an empty text as null."""
 
 
-def _targets(rng: random.Random, case: Case) -> tuple[Target, ...]:
+def _targets(rng: random.Random, case: Case, rows: Mapping[str, Rows], servers: bool) -> tuple[Target, ...]:
     """Return sinks on all streams that nothing else takes, and on some others."""
     streams = case.streams()
     taken = {name for node in case.nodes for name in node.inputs}
@@ -197,7 +231,7 @@ def _targets(rng: random.Random, case: Case) -> tuple[Target, ...]:
     chosen = [*ends, *rng.sample(others, min(len(others), rng.choice([0, 0, 1])))]
     if rng.random() < 0.15:
         chosen.append(rng.choice(chosen))  # two sinks on one stream
-    return tuple(_target(rng, name, streams[name]) for name in chosen)
+    return tuple(_target(rng, name, streams[name], rows[name], servers) for name in chosen)
 
 
 def _is_beside(name: str, streams: Mapping[str, Stream], taken: set[str]) -> bool:
@@ -207,21 +241,43 @@ def _is_beside(name: str, streams: Mapping[str, Stream], taken: set[str]) -> boo
     return any(other in taken for other in beside) or name != beside[0]
 
 
-def _target(rng: random.Random, name: str, stream: Stream) -> Target:
+def _target(rng: random.Random, name: str, stream: Stream, rows: Rows, servers: bool) -> Target:
     kinds = [
         kind
-        for kind, lacking in _NOT_IN.items()
+        for kind, lacking in (_NOT_IN | _SLOW if servers else _NOT_IN).items()
         if not any(column.kind in lacking for column in stream.columns)
         and (kind in _TAKES_NAN or all(column.is_finite for column in stream.columns))
     ]
     if stream.columns[0].has_nulls and len(stream.columns) == 1 and "csv" in kinds:
         kinds.remove("csv")  # a row of its own without any text
+    if "postgres" in kinds and any(isinstance(value, str) and "\0" in value for row in rows for value in row):
+        kinds.remove("postgres")  # refuses such a text by name
+    if servers:
+        kinds += [kind for kind in kinds if kind in _SLOW] * 3
     if stream.unique:
-        kinds += [kind for kind in kinds if kind in ("sqlite", "delta")] * 2
+        kinds += [kind for kind in kinds if kind in _UPSERTS] * 2
     kind = "collector" if stream.is_loose else rng.choice([*kinds, "collector"])
     modes: list[str | None] = [None]
     if kind != "collector":
         modes.append("replace" if stream.changes else "append")
-    if kind in ("sqlite", "delta") and stream.unique:
+    if kind in _UPSERTS and stream.unique:
         modes += ["upsert"] * 3
-    return Target(name, kind, rng.choice(modes))
+    if kind in ("csv", "json_lines", "parquet"):
+        modes += ["changelog"]
+    mode = rng.choice(modes)
+    keys = rng.choice([(), stream.unique])
+    partition_columns = _partition_columns(rng, kind, stream.columns)
+    return Target(
+        name,
+        kind,
+        mode,
+        keys=keys if mode == "changelog" else (),
+        partition_columns=partition_columns,
+    )
+
+
+def _partition_columns(rng: random.Random, kind: str, columns: Columns) -> tuple[str, ...]:
+    named = tuple(column for column in columns if column.kind in _NAMES_FOLDERS.get(kind, ()) and rng.random() < 0.5)
+    left = [column for column in columns if column not in named]
+    is_held = len(left) > 1 or (bool(left) and not (kind == "csv" and left[0].has_nulls))
+    return names_of(named) if is_held and rng.random() < 0.4 else ()

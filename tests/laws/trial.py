@@ -11,7 +11,7 @@ import attrs
 from dagflow.errors import DagflowError
 from operators.join.errors import JoinColumnsUnknown
 from tests.laws.application import results_of
-from tests.laws.cases import Case, Source
+from tests.laws.cases import Case, Source, Target
 from tests.laws.oracle import compared, differences
 
 REFUSALS = (JoinColumnsUnknown,)
@@ -23,14 +23,16 @@ def wrong_with(case: Case, database: Any, runner: str = "local") -> list[str]:
     expected = case.expected()
     wrong = differences(database, case, expected)
     try:
-        results = results_of(case, runner)
+        for launch, results in results_of(case, runner):
+            right = expected if launch == case.launches - 1 else case.until(launch).expected()
+            for number, (target, rows) in enumerate(zip(case.targets, results, strict=True)):
+                name = f"out{number} of {target.stream}{'' if right is expected else f' after launch {launch}'}"
+                wrong += compared(name, right[target.stream], rows)
     except REFUSALS:
         return wrong
     except Exception as error:  # noqa: BLE001  # whatever a launch raises is a finding
         shown = str(error) if isinstance(error, DagflowError) else "".join(traceback.format_exception(error)[-16:])
         return [*wrong, f"{type(error).__name__}: {shown}"]
-    for number, (target, rows) in enumerate(zip(case.targets, results, strict=True)):
-        wrong += compared(f"out{number} of {target.stream}", expected[target.stream], rows)
     return wrong
 
 
@@ -72,15 +74,20 @@ def _reduced(case: Case) -> Iterator[Case]:
             yield attrs.evolve(case, sources=(*case.sources[:number], less, *case.sources[number + 1 :]))
     if case.deaths:
         yield attrs.evolve(case, deaths={})
+    for number in case.every:
+        yield attrs.evolve(case, every={each: every for each, every in case.every.items() if each != number})
     if case.windows_of_launch:
         yield attrs.evolve(case, windows_of_launch=None)
     if case.slots > 1:
         yield attrs.evolve(case, slots=1)
     for number, target in enumerate(case.targets):
+        if target.partition_columns:
+            plain = attrs.evolve(target, partition_columns=())
+            yield attrs.evolve(case, targets=(*case.targets[:number], plain, *case.targets[number + 1 :]))
         if target.kind != "collector":
             yield attrs.evolve(
                 case,
-                targets=(*case.targets[:number], attrs.evolve(target, kind="collector", mode=None), *case.targets[number + 1 :]),
+                targets=(*case.targets[:number], Target(target.stream, "collector"), *case.targets[number + 1 :]),
             )
 
 

@@ -226,6 +226,10 @@ class WritesFiles:
         """
         return [("value", "binary")]
 
+    def added_columns(self) -> dict[str, str]:
+        """Return the columns that the files have behind those of the records that arrive, with their Arrow types."""
+        return {}
+
     def written_format(self) -> dict[str, Any]:
         """Return the format of the files, if their names do not show it. See `SetSchema.written` of `dagflow.ledger`."""
         return {}

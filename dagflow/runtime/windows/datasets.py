@@ -176,7 +176,9 @@ def _schema(plan: Plan, name: str) -> SetSchema:
     (sink,) = (sink for _, sink in plan.dag.upstream(name))
     tp = plan.dag.types[sink]
     arriving = None if tp is Any else schema_of(tp)
-    columns = tuple(SchemaField(name=field.name, type=str(field.type), optional=True) for field in arriving or ())
+    kinds = {field.name: str(field.type) for field in arriving or ()}
+    kinds |= operator.added_columns() if kinds else {}
+    columns = tuple(SchemaField(name=name, type=kind, optional=True) for name, kind in kinds.items())
     return SetSchema(schema=columns, written=written)
 
 
@@ -360,6 +362,8 @@ class Datasets:
         """
         is_new = any(file.replaces for file in decision.files if absolute(file.folder) == fed.folder)
         by_name = dict((None if fed.late is None else late_columns(self._plan, decision.agreed, fed.late)) or ())
+        if by_name and fed.late is not None:
+            by_name |= self._plan.dag.nodes[fed.late].operator.added_columns()
         names = {field.name for field in fed.schema.schema}
         columns = [
             attrs.evolve(field, type=by_name[field.name])

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from dagflow import DAG, launch
 from dagflow.errors import ChangesHeld, EmissionMissing, NotHeld
 from dagflow.launching.build import build
+from dagflow.ledger import read_dataset
 from dagflow.lineage.replay import replay
 from dagflow.lineage.trace import ApplicationLocator
 from dagflow.page.run.report import run_report as past_report
@@ -350,6 +351,23 @@ def test_a_continuous_launch_without_every_refuses_sinks_that_write_results_whol
     assert "sink 'files' (JsonLinesWriter, " in text
     assert "upserted" not in text
     assert "--every 1min" in text
+
+
+def test_a_changelog_needs_no_every(tmp_path: Path) -> None:
+    """It gets what has changed, as tables with `mode="upsert"` do."""
+
+    def populate_dag(dag: DAG, conf: object) -> None:
+        source = dag.add_operator("source", InWindows[Order](CORRECTED))
+        newest = dag.add_operator("newest", Newest())
+        log = dag.add_operator("log", JsonLinesWriter(str(tmp_path / "log"), mode="changelog", keys="number"))
+        dag.add_stream("all", source.output, newest.input)
+        dag.add_stream("rows", newest.output, log.input)
+
+    run_dag(populate_dag, run_folder=str(tmp_path / "run"), continuous=True, max_windows=len(CORRECTED))
+    rows = Counter[tuple[Any, ...]]()
+    for row in read_dataset(str(tmp_path / "log")).to_table().to_pylist():
+        rows[row["number"], row["worth"]] += 1 if row["_change_type"] in ("insert", "update_postimage") else -1
+    assert +rows == expected(CORRECTED)["pairs"]
 
 
 def test_every_is_for_continuous_launches(tmp_path: Path) -> None:

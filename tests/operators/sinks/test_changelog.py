@@ -14,9 +14,11 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from dagflow import DAG
 from dagflow.errors import ChangesRefused
+from dagflow.ledger import read_dataset
 from dagflow.testing import OperatorTask, run_dag, run_operator
-from operators import CsvWriter, DeltaWriter, JsonLinesWriter, KafkaWriter, NatsWriter, ParquetWriter, RecordWriter
+from operators import CsvWriter, Deduplicate, DeltaWriter, JsonLinesWriter, KafkaWriter, NatsWriter, ParquetWriter, RecordWriter
 from operators.sinks.tables.changelog import CHANGE_TYPE, Changelog
 from operators.sinks.tables.errors import ChangeTypeTaken
 from tests.operators.sinks.logs.memory_log import LOGS, MemoryWriter
@@ -85,6 +87,23 @@ def test_a_changelog_adds_up_to_the_current_result(
         write(home, number, rows)
         run_dag(populate(home, make(home)), run_folder=str(home / "run"))
         assert added_up(rows_of(home)) == expected(files[: number + 1])
+
+
+@pytest.mark.parametrize("make", [JsonLinesWriter, CsvWriter, ParquetWriter])
+@pytest.mark.parametrize("changes", [True, False], ids=["changing", "added"])
+@pytest.mark.parametrize("schema", [None, "shop: string, price: int64"], ids=["inferred", "declared"])
+def test_the_ledger_has_the_kinds_of_changes(make: Any, changes: bool, schema: str | None, tmp_path: Path) -> None:
+    """Readers of the dataset see no other columns than those of its ledger."""
+
+    def populate_dag(dag: DAG, conf: object) -> None:
+        rows = dag.read(tmp_path / "in", "json_lines", schema=schema)
+        if changes:
+            rows = rows.to(Deduplicate[Any](by="shop"), name="first")
+        rows.to(make(tmp_path / "out", mode="changelog"), name="log")
+
+    write(tmp_path, 0, [("a", 1)])
+    run_dag(populate_dag, run_folder=str(tmp_path / "run"))
+    assert read_dataset(str(tmp_path / "out")).to_table().to_pylist() == [{"shop": "a", "price": 1, CHANGE_TYPE: "insert"}]
 
 
 def test_updates_of_one_key_stand_together_in_one_partition(tmp_path: Path) -> None:

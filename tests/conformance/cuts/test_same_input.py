@@ -1,0 +1,176 @@
+"""The same input gives the same tables: in one window, a window for each file, several launches, and with fewer slots."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from dagflow import DAG, launch
+from dagflow.ledger import read_dataset
+from dagflow.runtime.run_report import RunReport
+from operators import (
+    Count,
+    Deduplicate,
+    FileSplitterInput,
+    Filter,
+    HashJoin,
+    JsonLinesFormat,
+    Map,
+    ParquetFormat,
+    ParquetWriter,
+    ScanReader,
+    TopN,
+    Tumbling,
+    WindowValue,
+)
+
+ON_BOTH = pytest.mark.parametrize("on", ["local", pytest.param("spark", marks=pytest.mark.spark)])
+OUTPUTS = ("counts", "first", "joined")
+
+
+@attrs.frozen
+class Home:
+    """A folder with rows by key, a name for each key, and three outputs: how many, the first one, and each with its name."""
+
+    folder: Path
+
+    def populate(self, **splitter: Any) -> Any:
+        def populate_dag(dag: DAG, conf: object) -> None:
+            rows, names = (self._reader(dag, name, splitter) for name in ("rows", "names"))
+            operators: list[Any] = [Count[Any, str](by="k"), Deduplicate[Any](by="k"), HashJoin[Any, Any, Any]("k")]
+            counts, first, joined = (dag.add_operator(name, operator) for name, operator in zip(OUTPUTS, operators, strict=True))
+            dag.add_stream("all rows", rows, counts.input, first.input, joined.left)
+            dag.add_stream("all names", names, joined.right)
+            for name, operator in zip(OUTPUTS, (counts, first, joined), strict=True):
+                writer = dag.add_operator(f"{name}_writer", ParquetWriter(str(self.folder / name)))
+                dag.add_stream(f"{name}_rows", operator.output, writer.input)
+
+        return populate_dag
+
+    def _reader(self, dag: DAG, name: str, splitter: dict[str, Any]) -> Any:
+        files = dag.add_operator(f"{name}_files", FileSplitterInput([str(self.folder / name)], **splitter))
+        reader = dag.add_operator(f"{name}_reader", ScanReader[Any](ParquetFormat(), columns=["k", "n"]))
+        dag.add_stream(f"{name}_blocks", files.blocks_metadata_output, reader.blocks_metadata_input)
+        return reader.batches
+
+    def write(self, path: str, keys: list[str], **options: Any) -> None:
+        file = self.folder / path
+        file.parent.mkdir(exist_ok=True)
+        pq.write_table(pa.table({"k": keys, "n": range(len(keys)), "payload": [b"x" * 100] * len(keys)}), file, **options)
+
+    def launch(self, on: str, **options: Any) -> RunReport:
+        splitter = options.pop("splitter", {})
+        run = launch(self.populate(**splitter), runner=on, durability="process", run_folder=str(self.folder / "run"), **options)
+        return run.report
+
+    def rows(self) -> list[int]:
+        return [read_dataset(str(self.folder / name)).count_rows() for name in OUTPUTS]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+CUTS: dict[str, tuple[list[range], dict[str, Any], int]] = {
+    "one window": ([range(12)], {}, 1),
+    "a window for each file": ([range(12)], {"blocks_threshold": 1}, 12),
+    "three launches": ([range(4), range(4, 8), range(8, 12)], {}, 1),
+}
+"""The files that are new in each launch, the properties of the splitters, and the windows of a launch, at least."""
+
+
+@ON_BOTH
+@pytest.mark.parametrize("cut", CUTS)
+def test_twelve_small_files(home: Home, cut: str, on: str) -> None:
+    launches, splitter, windows = CUTS[cut]
+    home.write("names/names.parquet", [f"k{n}" for n in range(5)])
+    for files in launches:
+        for number in files:
+            home.write(f"rows/{number:02}.parquet", [f"k{n % 5}" for n in range(7)])
+        assert home.launch(on, splitter=splitter).windows >= windows
+    assert home.rows() == [5, 5, 84]
+
+
+@ON_BOTH
+@pytest.mark.parametrize("window_bytes", [None, "8KiB", "40KiB"])
+def test_one_file_in_several_windows(home: Home, window_bytes: str | None, on: str) -> None:
+    """Fewer slots make smaller windows: one of 1.5 GB was two with one slot, and one with two slots."""
+    home.write("names/names.parquet", [f"key{n}" for n in range(10)])
+    home.write("rows/rows.parquet", [f"key{n % 10}" for n in range(1000)], row_group_size=10, compression="none")
+    report = home.launch(on, splitter={"block_size": "4KiB", "window_bytes": window_bytes})
+    assert (report.windows > 1) == (window_bytes is not None)
+    assert home.rows() == [10, 10, 1000]
+
+
+@pytest.mark.parametrize("slots", [1, pytest.param(2, marks=pytest.mark.full)])
+def test_slots_do_not_matter(home: Home, slots: int) -> None:
+    home.write("names/names.parquet", [f"key{n}" for n in range(10)])
+    home.write("rows/rows.parquet", [f"key{n % 10}" for n in range(1000)], row_group_size=10, compression="none")
+    home.launch("local", splitter={"block_size": "4KiB"}, slots=slots)
+    assert home.rows() == [10, 10, 1000]
+
+
+def in_lines(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def read(dag: DAG, folder: Path, schema: str, **splitter: Any) -> Any:
+    files = dag.add_operator("files", FileSplitterInput([str(folder)], **splitter))
+    reader = dag.add_operator("reader", ScanReader[Any](JsonLinesFormat(), schema=schema))
+    dag.add_stream("blocks", files.blocks_metadata_output, reader.blocks_metadata_input)
+    return reader.batches
+
+
+def test_a_current_result_becomes_empty(tmp_path: Path) -> None:
+    """The newest change of each key, but those that delete it. The last launch deletes all keys."""
+
+    def populate_dag(dag: DAG, conf: object) -> None:
+        newest = dag.add_operator("newest", TopN[Any](1, "seq", by="id"))
+        live = dag.add_operator("live", Filter[Any](pc.field("op") != "d"))
+        writer = dag.add_operator("writer", ParquetWriter(str(tmp_path / "out"), mode="replace"))
+        dag.add_stream("changes", read(dag, tmp_path / "in", "seq: int64, op: string, id: int64"), newest.input)
+        dag.add_stream("newest_changes", newest.output, live.input)
+        dag.add_stream("live_rows", live.output, writer.input)
+
+    seen = []
+    for number, changes in enumerate([[(1, "i", 1), (2, "i", 2)], [(3, "d", 1)], [(4, "d", 2)]]):
+        in_lines(tmp_path / f"in/{number}.jsonl", [{"seq": seq, "op": op, "id": key} for seq, op, key in changes])
+        launch(populate_dag, runner="local", slots=1, durability="process", run_folder=str(tmp_path / "run"))
+        seen.append(sorted(read_dataset(str(tmp_path / "out")).to_table()["id"].to_pylist()))
+    assert seen == [[1, 2], [2], []]
+
+
+@attrs.frozen
+class Hour:
+    """An hour and the number of records in it."""
+
+    start: str
+    n: int
+
+
+def hour_of(value: WindowValue[Any, int]) -> Hour:
+    return Hour(str(value.start), value.value)
+
+
+def test_hours_of_several_launches_add_up(tmp_path: Path) -> None:
+    def populate_dag(dag: DAG, conf: object) -> None:
+        hours = dag.add_operator("hours", Tumbling[Any, None, int](3600, time="t"))
+        plain = dag.add_operator("plain", Map[Any, Hour](hour_of))
+        writer = dag.add_operator("writer", ParquetWriter(str(tmp_path / "out")))
+        dag.add_stream("times", read(dag, tmp_path / "in", "t: int64"), hours.input)
+        dag.add_stream("fired", hours.output, plain.input)
+        dag.add_stream("rows", plain.output, writer.input)
+
+    for number in range(4):
+        in_lines(tmp_path / f"in/{number}.jsonl", [{"t": (number * 900 + each) * 1_000_000} for each in range(100)])
+        launch(populate_dag, runner="local", slots=1, durability="process", run_folder=str(tmp_path / "run"))
+    assert sum(read_dataset(str(tmp_path / "out")).to_table()["n"].to_pylist()) == 400
