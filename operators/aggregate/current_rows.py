@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 import pyarrow.types as t
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, Operator, OperatorContext, OutputPort, StateSize, TableState, WindowState
+from dagflow import InputPort, Operator, OperatorContext, OutputPort, State, StateSize, TableState, WindowState
 from dagflow.arrow_types import joint_type
+from dagflow.planning.held_changes import count_rows, summed
 from operators.aggregate.accumulators import check_alike
 from operators.aggregate.errors import NeverInserted
 from operators.aggregate.window_groups import ROWS_OF_A_BATCH
@@ -63,6 +64,7 @@ class CurrentRows(Operator, Generic[T]):
     changes = WindowState[Portions | None](None)
     rows = TableState()
     changed = TableState()
+    moved = State[dict[str, int]](factory=dict, merge=summed)
 
     def state_size(self, changing: Collection[str]) -> StateSize:
         """Return that the result is kept."""
@@ -108,7 +110,9 @@ class CurrentRows(Operator, Generic[T]):
 
     def end_window(self) -> None:
         """Emit all rows that stand, at an emission point."""
-        changed = sum(self._add(chunks) for (chunks,) in self._changes().take())
+        moved = [self._add(chunks) for (chunks,) in self._changes().take()]
+        changed, inserted, retracted = (sum(numbers) for numbers in zip((0, 0, 0), *moved, strict=True))
+        self.moved = count_rows(self._context, self.moved, inserted, retracted)
         if not self._context.emits:
             self._context.hold(changed)
         elif (schema := self.rows.columns) is not None:
@@ -139,10 +143,13 @@ class CurrentRows(Operator, Generic[T]):
             self.output.retract_batch(batch)
         self.changed.remove(keys)
 
-    def _add(self, chunks: Chunks) -> int:
-        """Add changes to the rows that stand, and return their number. Raises NeverInserted, ColumnTypeChanged."""
+    def _add(self, chunks: Chunks) -> tuple[int, int, int]:
+        """Add changes to the rows that stand. Return the number of rows that differ, of all that came and of all that left.
+
+        Raises NeverInserted, ColumnTypeChanged.
+        """
         if (net := self.input.net_changes(chunks, by=self.partition_columns or None)) is None:
-            return 0
+            return 0, 0, 0
         known = {} if self.rows.columns is None else {field.name[1:]: field.type for field in self.rows.columns}
         for field in net.rows.schema:
             before = known.get(field.name, field.type)
@@ -159,7 +166,7 @@ class CurrentRows(Operator, Generic[T]):
         self.rows.remove(net.where(counts == 0).keys)
         if self.partition_columns:
             self._note(net.rows)
-        return len(counts)
+        return len(counts), int(net.counts.clip(min=0).sum()), int(-net.counts.clip(max=0).sum())
 
     def _note(self, rows: pa.RecordBatch) -> None:
         """Keep an example of the rows of each partition that have changed."""

@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as t
 
-from dagflow import InputPort, Operator, OperatorContext, OutputPort, StateSize, StreamColumns, TableState, WindowState
+from dagflow import InputPort, Operator, OperatorContext, OutputPort, State, StateSize, StreamColumns, TableState, WindowState
 from dagflow.arrow_types.buffers import order_of
 from dagflow.config import one_of
+from dagflow.planning.held_changes import count_rows, summed
 from operators.aggregate.accumulators import OF_ALL_VALUES, OF_ORDERED_VALUES, ROWS, Accumulator
 from operators.aggregate.agg import Aggregation
 from operators.aggregate.fields import ResultScope, no_key
@@ -205,11 +206,8 @@ class GroupBy(_Rows):
         keys = self.groups.keys
         if self.scope == "all":
             change = self._change(table)
-            old, new = (_results(each, keys, change.accumulators) for each in (change.before, change.after))
-            again = new.take(pa.array(change.places))
-            no_longer, anew = change.masks(equal_rows(old.columns, again.columns, old.num_rows))
-            _emit(old.filter(no_longer), keys, self.output.retract_batch)
-            new = new.filter(anew)
+            old, new = _differences(change, keys)
+            _emit(old, keys, self.output.retract_batch)
         else:
             new = _results(table.filter(pc.greater(table.column(ROWS), 0)), keys, self.groups.accumulators)
         _emit(new, keys, self.output.emit_batch)
@@ -233,6 +231,7 @@ class GroupByResult(GroupBy):
     waits_for_emission: ClassVar[bool] = True
 
     output = OutputPort[Any](empty_batches=True)
+    moved = State[dict[str, int]](factory=dict, merge=summed)
 
     @property
     def emits_changes(self) -> bool | None:  # type: ignore[override]
@@ -242,9 +241,14 @@ class GroupByResult(GroupBy):
     def end_window(self) -> None:
         """Emit the rows of all groups, at an emission point."""
         self._grouping.gather(self.groups)
+        inserted = retracted = 0
         if (table := self._grouping.merge(self.groups)) is not None:
-            self._change(table, with_keys=True)
+            change = self._change(table, with_keys=True)
+            is_first = not change.before.num_rows
+            old, new = (change.before, change.after) if is_first else _differences(change, self.groups.keys)
+            inserted, retracted = new.num_rows, old.num_rows
             self.groups = Groups()
+        self.moved = count_rows(self._context, self.moved, inserted, retracted)
         if not self._context.emits:
             self._context.hold(0 if table is None else table.num_rows)
         elif (columns := self.kept.columns) is not None:
@@ -257,6 +261,14 @@ class GroupByResult(GroupBy):
                 _emit(results, keys, self.output.emit_batch)
                 if not results.num_rows:
                     self.output.emit_batch(pa.RecordBatch.from_pylist([], results.schema))
+
+
+def _differences(change: Change, keys: Sequence[str]) -> tuple[pa.Table, pa.Table]:
+    """Return the results that no longer hold, and those that are new."""
+    old, new = (_results(each, keys, change.accumulators) for each in (change.before, change.after))
+    again = new.take(pa.array(change.places))
+    no_longer, anew = change.masks(equal_rows(old.columns, again.columns, old.num_rows))
+    return old.filter(no_longer), new.filter(anew)
 
 
 def _results(table: pa.Table, keys: Iterable[str], accumulators: Iterable[Accumulator]) -> pa.Table:

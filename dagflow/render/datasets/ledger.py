@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
@@ -170,7 +170,7 @@ def _moved(step: Step) -> str:
         return ", ".join(f"{name} +{count(slices[name].rows)}" if name in slices else name for name in step.moved)
     data = step.entry.data
     return (
-        "; ".join([", ".join(step.moved), *_replacing(data), *_expectations(data, only="warned")])
+        "; ".join([", ".join(step.moved), *_replacing(data), *_changes(data), *_expectations(data, only="warned")])
         if data is not None
         else "; ".join(" ".join(row) for row in _setting(step.entry) if row[0] not in ("spec", "plan"))
     )
@@ -178,6 +178,15 @@ def _moved(step: Step) -> str:
 
 def _replacing(data: DataEvent) -> list[str]:
     return [f"replaces {_what_is_replaced(data.new_data)}"] if data.new_data is not None and data.new_data.replaces else []
+
+
+def _changes(data: DataEvent) -> list[str]:
+    """Return how many rows came into a result, and left it."""
+    changes = data.extra.get("changes")
+    inserted, retracted = map(changes.get, ("inserted", "retracted")) if isinstance(changes, Mapping) else (None, None)
+    if not isinstance(inserted, int) or not isinstance(retracted, int):
+        return []
+    return [f"{counted(inserted, 'row')} inserted, {count(retracted)} retracted"]
 
 
 def _what_is_replaced(data: DataSlice) -> str:
@@ -243,7 +252,9 @@ def _data(event: DataEvent, step: Step) -> list[list[str]]:
         rows.append(["checkpoint", f"{event.new_checkpoint.hash}{moved}"])
     verdicts = _expectations(event)
     rows += [["expected" if not number else "", text] for number, text in enumerate(verdicts)]
-    extra = {name: value for name, value in event.extra.items() if not verdicts or name != "expectations"}
+    told = {"expectations": verdicts, "changes": _changes(event)}
+    rows += [["changes", text] for text in told["changes"]]
+    extra = {name: value for name, value in event.extra.items() if not told.get(name)}
     if extra:
         rows.append(["extra", json.dumps(extra, ensure_ascii=False, sort_keys=True)])
     return rows

@@ -40,6 +40,7 @@ from dagflow.model.operator.sink import WindowMark
 from dagflow.model.types.forms import schema_of
 from dagflow.model.types.plain_data import decode
 from dagflow.planning.emission import writes_whole
+from dagflow.planning.held_changes import INSERTED, RETRACTED
 from dagflow.planning.late_columns import late_columns
 from dagflow.planning.plan import Plan
 from dagflow.runtime.run_folder.files import Replaces
@@ -392,16 +393,28 @@ class Datasets:
             kept=change.kept,
         )
         txn = Txn(self._app_id, decision.window, decision.round)
+        extra = _extra(decision) | self._changes(fed.folder, decision)
         watermark = smallest_watermark(decision.watermarks.get(name) for name in fed.inputs)
         if fed.kind == DERIVATIVE:
             slices = self._slices(fed, ledger, state, decision)
             if not slices:
                 return None
-            event = state.execute_query(txn, slices, rows, watermark=watermark, extra=_extra(decision))
+            event = state.execute_query(txn, slices, rows, watermark=watermark, extra=extra)
             # of an input that is still waited for nothing is known, and it is not among the slices
             return event if watermark is not None else attrs.evolve(event, new_watermark=state.watermark)
         advanced = [self._source_state(name, decision) for name in fed.inputs if name in decision.advanced]
-        return state.add_data(txn, rows, watermark=watermark, sources=advanced, extra=_extra(decision))
+        return state.add_data(txn, rows, watermark=watermark, sources=advanced, extra=extra)
+
+    def _changes(self, folder: str, decision: Decision) -> dict[str, Any]:
+        """Return how many rows came into the result of a folder, and left it, as a ledger keeps them."""
+        nodes = self._plan.dag.nodes
+        sinks = [name for name, node in nodes.items() if folder in map(absolute, node.operator.output_folders())]
+        sources = {source.operator for sink in sinks for source, _ in self._plan.dag.upstream(sink)} & decision.operators.keys()
+        counters = [decision.operators[name].counters for name in sources]
+        if not any(INSERTED in each or RETRACTED in each for each in counters):
+            return {}
+        counts = {"inserted": INSERTED, "retracted": RETRACTED}
+        return {"changes": {word: sum(each.get(name, 0) for each in counters) for word, name in counts.items()}}
 
     def _source_state(self, name: str, decision: Decision) -> SourceState:
         operator = self._plan.dag.nodes[name].operator
