@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 COUNT = "#rows"
-INSERTED, RETRACTED = "rows_inserted", "rows_retracted"
-"""The counters of the rows that came into the result of a sink, and left it."""
 ROWS_OF_A_BATCH = 1 << 16
 MAX_ROWS = 1 << 20
 """Rows after which an emission point for which nothing is kept emits what they come to, since all of its rows may be too many."""
@@ -38,19 +36,6 @@ def summed(counts: Sequence[dict[str, int]]) -> dict[str, int]:
     for each in counts:
         sums.update(each)
     return {name: count for name, count in sums.items() if count}
-
-
-def count_rows(context: OperatorContext, before: dict[str, int], inserted: int, retracted: int) -> dict[str, int]:
-    """Count the rows that came into a result and left it, at an emission point. Return the counts that are kept for the next one.
-
-    `before`: those that were kept. The counters go to the ledger of the sink that the operator feeds.
-    """
-    counts = summed([before, {INSERTED: inserted, RETRACTED: retracted}])
-    if not context.emits:
-        return counts
-    for name, count in counts.items():
-        context.count(name, count)
-    return {}
 
 
 @attrs.define

@@ -269,7 +269,7 @@ class Aggregate(_OneAggregate[T, K, V], Generic[T, K, V]):
             self._send(table, keys, self.results(accumulators[0], table), retracts=False)
             return
         names = self._by_columns.keys if keys is None else ()
-        change = add_groups(self.kept, table, kept, self._by_columns.aggregates, accumulators, names)
+        change = add_groups(self.kept, table, kept, self._by_columns.aggregates, accumulators, names, context=self._context)
         old, new = (self.results(change.accumulators[0], each) for each in (change.before, change.after))
         if isinstance(old, list) or isinstance(new, list):  # values that no column holds
             old, new = (each if isinstance(each, list) else each.to_pylist() for each in (old, new))

@@ -17,9 +17,8 @@ from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OperatorContext, OutputPort, State, StateSize, TableState, WindowState
 from dagflow.arrow_types import joint_type
-from dagflow.planning.held_changes import count_rows, summed
 from operators.aggregate.accumulators import check_alike
-from operators.aggregate.errors import NeverInserted
+from operators.aggregate.result_changes import added_up, count_changes
 from operators.aggregate.window_groups import ROWS_OF_A_BATCH
 from operators.names import one_or_more
 from operators.portions import MAX_BYTES, Chunks, Portions, plain
@@ -64,7 +63,7 @@ class CurrentRows(Operator, Generic[T]):
     changes = WindowState[Portions | None](None)
     rows = TableState()
     changed = TableState()
-    moved = State[dict[str, int]](factory=dict, merge=summed)
+    moved = State[list[int]](factory=lambda: [0, 0], merge=added_up)
 
     def state_size(self, changing: Collection[str]) -> StateSize:
         """Return that the result is kept."""
@@ -112,7 +111,7 @@ class CurrentRows(Operator, Generic[T]):
         """Emit all rows that stand, at an emission point."""
         moved = [self._add(chunks) for (chunks,) in self._changes().take()]
         changed, inserted, retracted = (sum(numbers) for numbers in zip((0, 0, 0), *moved, strict=True))
-        self.moved = count_rows(self._context, self.moved, inserted, retracted)
+        self.moved = count_changes(self._context, self.moved, inserted, retracted)
         if not self._context.emits:
             self._context.hold(changed)
         elif (schema := self.rows.columns) is not None:
@@ -159,7 +158,8 @@ class CurrentRows(Operator, Generic[T]):
         counts = net.kept(self.rows.lookup(net.keys), COUNT) + net.counts
         if len(counts) and counts.min() < 0:
             (row,) = net.rows.slice(int(counts.argmin()), 1).to_pylist()
-            raise NeverInserted.of(row, -counts.min())
+            self._context.never_inserted(row, -counts.clip(max=0).sum())
+            counts = counts.clip(min=0)
         stays = net.where(counts > 0)
         columns = {f".{field.name}": stays.rows.column(field.name) for field in stays.rows.schema}
         self.rows.put(stays.keys, {COUNT: pa.array(counts[counts > 0]), **columns})

@@ -17,7 +17,6 @@ from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OperatorContext, OutputPort, StateSize, StreamColumns, TableState, WindowState
 from dagflow.config import one_of
-from operators.aggregate.errors import NeverInserted
 from operators.aggregate.fields import ResultScope, a_key, check_columns, getter, names_of, needed_of
 from operators.aggregate.kept_keys import record_key
 from operators.aggregate.ranked_rows import ROWS, PartialRanking, RankedRows, Ranking
@@ -243,7 +242,9 @@ class Deduplicate(FirstOfEach[T], Generic[T]):
     def end_window(self) -> None:
         """Emit the records that are new, and take back those that are gone."""
         if self.is_ranked:
-            self.ranked.emit_change(self.kept, self._ranking, self.input, self.output, keeps_all=self.input.is_changing)
+            self.ranked.emit_change(
+                self.kept, self._ranking, self.input, self.output, self._context, keeps_all=self.input.is_changing
+            )
         elif self.numbers:
             self._emit_change()
 
@@ -254,7 +255,8 @@ class Deduplicate(FirstOfEach[T], Generic[T]):
         before = pc.fill_null(found.column(ROWS), 0).to_numpy() if found.num_columns else numbers * 0
         now = before + numbers if self.input.is_changing else np.ones(len(keys), np.int64)
         if now.min() < 0:
-            raise NeverInserted(group=repr(b", ".join(list(self.numbers)[now.argmin()])), rows=-int(now.min()))
+            self._context.never_inserted({"content": b", ".join(list(self.numbers)[now.argmin()])}, -now.clip(max=0).sum())
+            now = now.clip(min=0)
         came, changed, gone = (before == 0) & (now > 0), (before != now) & (now > 0), (before > 0) & (now == 0)
         self.kept.put(keys.filter(pa.array(changed)), {ROWS: pa.array(now[changed])})
         self.kept.remove(keys.filter(pa.array(gone)))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from dagflow.errors import RunError, error
 
@@ -125,30 +124,6 @@ class ColumnTypeChanged(RunError, TypeError):
             f"the column {self.column!r} is {self.now}, and was {self.before} before: what was kept of it cannot be continued\n"
             f"  help: give the reader the type that it had: ScanReader(…, schema={{{self.column!r}: {self.before!r}}}). For another\n"
             "        one, start over: dagflow launch --fresh"
-        )
-
-
-@error(kw_only=True)
-class NeverInserted(RunError, ValueError):
-    """More rows of a group are taken back than have come."""
-
-    code: ClassVar[str] = "DF786"
-    example = {"group": "shop='north'", "rows": 1}
-    is_fatal: ClassVar[bool] = True
-
-    group: str
-    rows: int
-
-    @classmethod
-    def of(cls, values: Mapping[str, object], rows: int) -> Self:
-        """Return the error for rows with these values; without any, all rows are one group."""
-        return cls(group=", ".join(f"{name}={value!r}" for name, value in values.items()) or "all rows", rows=int(rows))
-
-    def message(self) -> str:
-        return (
-            f"{self.rows} rows of the group {self.group} are taken back, and have never come\n"
-            "  help: an operator before takes back rows that it has not emitted, or with other values: dagflow plan shows which\n"
-            "        streams may change. Each row is taken back once, with exactly the values that it was emitted with"
         )
 
 

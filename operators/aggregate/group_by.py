@@ -16,11 +16,11 @@ import pyarrow.types as t
 from dagflow import InputPort, Operator, OperatorContext, OutputPort, State, StateSize, StreamColumns, TableState, WindowState
 from dagflow.arrow_types.buffers import order_of
 from dagflow.config import one_of
-from dagflow.planning.held_changes import count_rows, summed
 from operators.aggregate.accumulators import OF_ALL_VALUES, OF_ORDERED_VALUES, ROWS, Accumulator
 from operators.aggregate.agg import Aggregation
 from operators.aggregate.fields import ResultScope, no_key
 from operators.aggregate.kept_groups import Change, add_groups, as_groups, equal_rows, key_columns
+from operators.aggregate.result_changes import added_up, count_changes
 from operators.aggregate.window_groups import MAX_PARTIAL_GROUPS, ROWS_OF_A_BATCH, Grouping, Groups
 from operators.names import constructor_arguments, one_or_more
 from operators.portions import MAX_BYTES
@@ -217,7 +217,9 @@ class GroupBy(_Rows):
         """Add the groups of the window to those that are kept."""
         names = self.keys or sorted(self.groups.keys)  # in whatever order they come, all columns are the same key
         keys, accumulators = key_columns(table, names), self.groups.accumulators
-        return add_groups(self.kept, table, keys, self.aggregates, accumulators, names, with_keys=with_keys)
+        return add_groups(
+            self.kept, table, keys, self.aggregates, accumulators, names, context=self._context, with_keys=with_keys
+        )
 
 
 @attrs.define(init=False)
@@ -231,7 +233,7 @@ class GroupByResult(GroupBy):
     waits_for_emission: ClassVar[bool] = True
 
     output = OutputPort[Any](empty_batches=True)
-    moved = State[dict[str, int]](factory=dict, merge=summed)
+    moved = State[list[int]](factory=lambda: [0, 0], merge=added_up)
 
     @property
     def emits_changes(self) -> bool | None:  # type: ignore[override]
@@ -248,7 +250,7 @@ class GroupByResult(GroupBy):
             old, new = (change.before, change.after) if is_first else _differences(change, self.groups.keys)
             inserted, retracted = new.num_rows, old.num_rows
             self.groups = Groups()
-        self.moved = count_rows(self._context, self.moved, inserted, retracted)
+        self.moved = count_changes(self._context, self.moved, inserted, retracted)
         if not self._context.emits:
             self._context.hold(0 if table is None else table.num_rows)
         elif (columns := self.kept.columns) is not None:

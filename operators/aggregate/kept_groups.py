@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as t
 
-from dagflow import KeyedTable
+from dagflow import KeyedTable, OperatorContext
 from operators.aggregate.accumulators import ROWS, Accumulator, Ints, check_alike, comparable, merged, retyped
 from operators.aggregate.agg import Aggregation
-from operators.aggregate.errors import KeysKeptOtherwise, NeverInserted, RowsNotKept
+from operators.aggregate.errors import KeysKeptOtherwise, RowsNotKept
 
 ONE_GROUP = pa.array([b""])
 """The key of all rows, where they are one group."""
@@ -55,13 +55,15 @@ def add_groups(
     accumulators: tuple[Accumulator, ...],
     names: Sequence[str] = (),
     *,
+    context: OperatorContext,
     with_keys: bool = False,
 ) -> Change:
     """Add the groups of a window, by their keys, to those that are kept.
 
     `names`: the columns that the keys are of. `with_keys`: whether these are kept too, for results of groups of other windows.
 
-    Raises ColumnTypeChanged where these have other types, NeverInserted where more rows of a group are taken back than came.
+    Raises ColumnTypeChanged where these have other types, NeverInserted where more rows of a group are taken back than came; a
+    context that only counts them leaves nothing of the group.
     """
     if (before_now := kept.columns) is not None:
         if any(field.name.startswith("=") for field in before_now) != bool(names):
@@ -89,7 +91,7 @@ def add_groups(
     if len(counts) and counts.min() < 0:
         least = int(counts.argmin())
         group = {name: after.column(name)[least].as_py() for name in names} or {"key": keys[least].as_py()}
-        raise NeverInserted.of(group, -counts.min())
+        context.never_inserted(group, -counts.clip(max=0).sum())
     stays, whole = pa.array(counts > 0), after.combine_chunks()
     columns = {name: whole.column(name).combine_chunks().filter(stays) for each in accumulators for name in each.parts}
     columns[ROWS] = whole.column(ROWS).combine_chunks().filter(stays)
@@ -97,7 +99,7 @@ def add_groups(
         column = whole.column(name).combine_chunks()
         columns[f"={name}"] = column.filter(stays) if with_keys else pa.nulls(len(columns[ROWS]), column.type)  # just the type
     kept.put(keys if (counts > 0).all() else keys.filter(stays), columns)
-    kept.remove(keys.filter(pa.array(counts == 0)))
+    kept.remove(keys.filter(pa.array(counts <= 0)))
     return Change(before, after, places, accumulators)
 
 

@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 import pyarrow.types as t
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, KeyedTable, Operator, OutputPort, WindowState
+from dagflow import InputPort, KeyedTable, Operator, OperatorContext, OutputPort, WindowState
 from operators.aggregate.accumulators import Ints, check_alike, comparable, group_codes, plain_column
-from operators.aggregate.errors import ColumnTypeChanged, NeverInserted, RowsNotKept
+from operators.aggregate.errors import ColumnTypeChanged, RowsNotKept
 from operators.aggregate.fields import check_keys, check_objects, check_values, names_of
 from operators.aggregate.kept_groups import equal_rows
 from operators.aggregate.kept_keys import json_of
@@ -184,21 +184,30 @@ class RankedRows:
         return _with_numbers(ranked.rows, numbers).filter(pa.array(numbers != 0))
 
     def emit_change(
-        self, kept: KeyedTable, ranking: Ranking, port: InputPort[Any], output: OutputPort[Any], *, keeps_all: bool
+        self,
+        kept: KeyedTable,
+        ranking: Ranking,
+        port: InputPort[Any],
+        output: OutputPort[Any],
+        context: OperatorContext,
+        *,
+        keeps_all: bool,
     ) -> None:
         """Put the rows to those that are kept. Take back those that no longer stand, and emit those that stand now.
 
         Raises ColumnTypeChanged, and NeverInserted where a row is taken back more often than it came.
         """
         if self.others is None:
-            self._emit_change(kept, ranking, output, keeps_all=keeps_all)
+            self._emit_change(kept, ranking, output, context, keeps_all=keeps_all)
             return
         self._put_aside(ranking, port)
         for (chunks,) in self.others.take():
             some = RankedRows([pa.Table.from_batches([batch]) for batch, _ in chunks])
-            some._emit_change(kept, ranking, output, keeps_all=keeps_all)
+            some._emit_change(kept, ranking, output, context, keeps_all=keeps_all)
 
-    def _emit_change(self, kept: KeyedTable, ranking: Ranking, output: OutputPort[Any], *, keeps_all: bool) -> None:
+    def _emit_change(
+        self, kept: KeyedTable, ranking: Ranking, output: OutputPort[Any], context: OperatorContext, *, keeps_all: bool
+    ) -> None:
         if not self.tables or not (rows := self.best(ranking, keeps_all=keeps_all)).num_rows:
             return
         if (known := kept.columns) is not None:
@@ -217,7 +226,8 @@ class RankedRows:
         earlier, left = ranked.numbers
         if left.min() < 0:
             (row,) = _named(ranked.rows.slice(int(left.argmin()), 1)).to_pylist()
-            raise NeverInserted.of(row, -left.min())
+            context.never_inserted(row, -left.clip(max=0).sum())
+            left = left.clip(min=0)
         stood, stand = ranking.standing(ranked, earlier), ranking.standing(ranked, left)
         _put(kept, ranking, ranked, left if keeps_all else stand, [ALL] if keeps_all else [])
         emit_rows(ranked.rows, stood - stand, output.retract_batch)

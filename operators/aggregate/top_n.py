@@ -252,7 +252,9 @@ class TopN(PartialTopN[T], Generic[T]):
         if self.scope == "window":
             super().end_window()
         else:
-            self.ranked.emit_change(self.kept, self._ranking, self.input, self.output, keeps_all=self.input.is_changing)
+            self.ranked.emit_change(
+                self.kept, self._ranking, self.input, self.output, self._context, keeps_all=self.input.is_changing
+            )
 
     def partial_aggregation(self, port: str) -> tuple[Operator, str] | None:
         """Return the selection of the records of one partition."""

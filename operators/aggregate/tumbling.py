@@ -266,7 +266,7 @@ class Tumbling(Operator, Generic[T, K, V]):
             windows = self._open(names)
             keys = windows.keys(table)
             aggregates, key_columns = self._by_columns.aggregates, () if names is None else names
-            add_groups(self.totals, table, keys, aggregates, accumulators, key_columns)
+            add_groups(self.totals, table, keys, aggregates, accumulators, key_columns, context=self._context)
             windows.change(table, keys)
         if (kept := self.windows.columns) is None:
             return

@@ -193,9 +193,9 @@ class HashJoin(Operator, Generic[L, R, O]):
             suffix=self.suffix,
             right_schema=None if self.right_columns is None else TableSchema.of(self.right_columns).arrow,
         )
-        left = (self.left, self.by, KeptRows("left", self.left_rows), SideLimits(context, "left", None, LARGEST))
+        left = (self.left, self.by, KeptRows("left", self.left_rows, context), SideLimits(context, "left", None, LARGEST))
         self._limits = SideLimits(context, "right", self.max_right_rows, self.max_right_bytes)
-        right = (self.right, right_by, KeptRows("right", self.right_rows), self._limits)
+        right = (self.right, right_by, KeptRows("right", self.right_rows, context), self._limits)
         self._row_sides = [RowSide(port, names_of(by), kept, limits) for port, by, kept, limits in (left, right)]
         self._record_sides = [
             RecordSide(context.name, port, getter(by), kept, limits) for port, by, kept, limits in (left, right)

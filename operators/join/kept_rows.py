@@ -11,10 +11,9 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from dagflow import KeyedTable, TableKeys
+from dagflow import KeyedTable, OperatorContext, TableKeys
 from dagflow.arrow_types.buffers import of_marks, order_of
 from operators.aggregate.accumulators import comparable, group_codes
-from operators.aggregate.errors import NeverInserted
 from operators.join.errors import JoinColumnChanged
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -75,6 +74,7 @@ class KeptRows:
 
     side: str
     table: KeyedTable
+    context: OperatorContext
 
     @property
     def count(self) -> str:
@@ -109,7 +109,7 @@ class KeptRows:
         old_codes, numbers = np.repeat(wanted, each), _counted_up(each)
         old = self._lookup(keys.take(old_codes).numbered(numbers), schema)
         is_new = arrived.signs > 0
-        gone = _taken_back(old, _where(arrived.rows, (codes >= 0) & ~is_new))
+        gone = _taken_back(old, _where(arrived.rows, (codes >= 0) & ~is_new), self.context)
         added = is_new & (codes >= 0)
         fewer, more = (np.bincount(some, minlength=len(keys)) for some in (old_codes[gone], codes[added]))
         after = counts - fewer + more
@@ -162,7 +162,7 @@ def _together(one: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch:
     return one if not other.num_rows else other if not one.num_rows else pa.concat_batches([one, other])
 
 
-def _taken_back(old: pa.RecordBatch, rows: pa.RecordBatch) -> Marks:
+def _taken_back(old: pa.RecordBatch, rows: pa.RecordBatch, context: OperatorContext) -> Marks:
     """Return which of the kept rows are taken back by rows that equal them. Raises NeverInserted."""
     if not rows.num_rows:
         return np.zeros(old.num_rows, bool)
@@ -174,7 +174,7 @@ def _taken_back(old: pa.RecordBatch, rows: pa.RecordBatch) -> Marks:
     if missing.any():
         at = int(np.flatnonzero(others == int(missing.argmax()))[0])
         (row,) = rows.slice(at, 1).to_pylist()
-        raise NeverInserted.of(row, missing.max())
+        context.never_inserted(row, missing.sum())
     return gone
 
 

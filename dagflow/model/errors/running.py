@@ -102,3 +102,23 @@ class StateNotPlain(RunError, TypeError):
             f"{self.where} holds {self.got}, which cannot be saved\n"
             "  help: keep None, bool, int, float, str, bytes, and lists, tuples, dicts with string keys, and attrs classes of these"
         )
+
+
+@error(kw_only=True)
+class NeverInserted(RunError, ValueError):
+    """More rows are taken back than have come. `sources`: the ports that may take back rows, of operators before."""
+
+    group: str
+    rows: int
+    sources: tuple[str, ...] = ()
+    code: ClassVar[str] = "DF786"
+    example = {"group": "shop='north'", "rows": 1, "sources": ("orders.output",)}
+    is_fatal: ClassVar[bool] = True
+
+    def message(self) -> str:
+        by = f" by {' or '.join(self.sources)}" if self.sources else ""
+        return (
+            f"{self.rows} rows of the group {self.group} are taken back{by}, and have never come\n"
+            "  help: each row is taken back once, with exactly the values that it was emitted with: dagflow peek shows the rows of a\n"
+            "        port. With on_error='skip', such rows are counted (never_inserted), and change nothing"
+        )

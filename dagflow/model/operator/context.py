@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import attrs
 
+from dagflow.model.errors.running import NeverInserted
 from dagflow.model.types.records import ReaderRecord
 
 
@@ -80,6 +81,10 @@ class Notes(Protocol):
     def each(self, path: str | None, positions: Sequence[int], records: Iterable[Any]) -> Iterator[Any]:
         """Yield records one by one."""
         ...
+
+
+INSERTED, RETRACTED = "rows_inserted", "rows_retracted"
+"""The counters of `count_result`."""
 
 
 @attrs.frozen
@@ -224,6 +229,7 @@ class OperatorServices:
         cursor: the position of the task in its input.
         on_bad_record: handles a record that an operator could not make, by its `on_error`; None raises the error.
         on_reject: counts rejected records, and keeps samples of them.
+        on_never_inserted: counts rows that are taken back and have never come, or raises, by its `on_error`; None raises.
         on_flush: hands on the records that the operator has emitted.
         on_warn: shows a warning to the user.
     """
@@ -233,6 +239,7 @@ class OperatorServices:
     cursor: Cursor = attrs.field(factory=Cursor)
     on_bad_record: Callable[[Exception, Any, RecordOrigin | None], None] | None = None
     on_reject: Callable[[str, Sequence[Any], int, Sequence[RecordOrigin | int]], None] | None = None
+    on_never_inserted: Callable[[str, int], None] | None = None
     on_flush: Callable[[], None] | None = None
     on_warn: Callable[[str], None] | None = None
 
@@ -336,6 +343,15 @@ class OperatorContext:
         """Add `n` to a named counter of this operator. The report sums it over tasks and windows."""
         self.signals.counters[name] = self.signals.counters.get(name, 0) + n
 
+    def count_result(self, inserted: int, retracted: int) -> None:
+        """Count the rows that came into the result of the sink behind this operator, and those that left it.
+
+        The sink's ledger has the counts, and `dagflow log` shows them.
+        """
+        for name, rows in ((INSERTED, inserted), (RETRACTED, retracted)):
+            if rows:
+                self.count(name, rows)
+
     def at(self, path: str | None, position: int | None = None) -> None:
         """Set the position in the input, which error messages name."""
         self.services.cursor.move(path, position)
@@ -406,6 +422,17 @@ class OperatorContext:
         """
         if self.services.on_reject is not None:
             self.services.on_reject(reason, records, len(records) if count is None else count, at)
+
+    def never_inserted(self, values: Mapping[str, object], rows: int) -> None:
+        """Report rows that are taken back and have never come: `rows` of them, with these values. They change nothing.
+
+        Raises NeverInserted, which names the ports that they may have come from. With another `on_error` than `fail`, they are
+        only counted, as `never_inserted`.
+        """
+        group = ", ".join(f"{name}={value!r}" for name, value in values.items()) or "all rows"
+        if self.services.on_never_inserted is None:
+            raise NeverInserted(group=group, rows=int(rows))
+        self.services.on_never_inserted(group, int(rows))
 
     def saw(self, event_time: int) -> None:
         """Report the latest time of some records. Later windows have it as `event_time.seen`."""

@@ -40,6 +40,7 @@ class Inlet:
         self.type = plan.type
         self.form = plan.form
         self.source = plan.source
+        self.is_changing = plan.is_changing
         self.emitter = emitter
         self.handler = handler
         self.tap: Tap | None = None

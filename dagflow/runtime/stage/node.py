@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any, NoReturn, Protocol
 
 from dagflow.model.errors.dag import PortUnbound
+from dagflow.model.errors.running import NeverInserted
 from dagflow.model.operator.base import ErrorRecord, Operator
 from dagflow.model.operator.context import OperatorContext, RecordOrigin
 from dagflow.model.operator.map_state import TrackedDict
@@ -19,7 +20,7 @@ from dagflow.model.operator.table_state import KeyedTable
 from dagflow.runtime.run_folder.reports import SAMPLES, OperatorFigures
 from dagflow.runtime.stage.failure import RUNTIME, Abort, abort, describe, is_fatal, sample, sample_of, text_of
 from dagflow.runtime.stage.outlet import Outlet, Step, Steps, StreamEnd, Tap
-from dagflow.runtime.stage.program import ProgramOperator
+from dagflow.runtime.stage.program import ProgramOperator, SourcePlan
 from dagflow.runtime.stage.task_time import TimeAccount
 from dagflow.runtime.stage.unchanged import Unchanged
 
@@ -33,6 +34,8 @@ class PortFront(StreamEnd, Protocol):
     handler: Callable[[Any], Any]
     count: int
     converted: int
+    source: SourcePlan | None
+    is_changing: bool
     tap: Tap | None
 
     def take(self, chunk: Any, retracts: bool = False) -> None:
@@ -133,6 +136,13 @@ class Node:
         if self.operator.on_error == "route" and outlet is not None:
             position = origin.position if isinstance(origin.position, int) else None  # a key, say: the sample has it
             outlet.emit(ErrorRecord(self.name, self.context.window, origin.path, position, describe(error), text_of(record)))
+
+    def never_inserted(self, group: str, rows: int) -> None:
+        """Count rows that are taken back and have never come. Raises NeverInserted where `on_error` is `fail`."""
+        if self.operator.on_error == "fail":
+            sources = [each.source.written for each in self.inlets.values() if each.source and each.is_changing]
+            raise NeverInserted(group=group, rows=rows, sources=tuple(sources))
+        self.context.count("never_inserted", rows)
 
     def reject(self, reason: str, records: Sequence[Any], count: int, at: Sequence[RecordOrigin | int] = ()) -> None:
         """Count rejected records, and keep the first few as samples. `at`: their places, or their rows in the batch at hand."""

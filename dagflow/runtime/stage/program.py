@@ -30,11 +30,12 @@ TAKEN_BACK = "-"
 
 @attrs.frozen
 class SourcePlan:
-    """The output port that leads to an input port, and the type that it carries."""
+    """The output port that leads to an input port, and the type that it carries. `written`: the port that the user knows."""
 
     operator: str
     port: str
     type: Any
+    written: str = ""
 
 
 @attrs.frozen

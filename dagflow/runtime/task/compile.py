@@ -84,13 +84,20 @@ def driver_program(plan: Plan) -> Program:
     return Program("driver", tuple(operators))
 
 
+def _as_written(plan: Plan, source: PortName) -> str:
+    """Return an output port as its application names it: before the operators that the planner has added."""
+    while source.operator not in plan.written.nodes and (above := plan.dag.upstream(source.operator)):
+        source = above[0][0]
+    return str(source)
+
+
 def _operator(plan: Plan, name: str, here: set[str], crossing: bool = False) -> ProgramOperator:
     node = plan.dag.nodes[name]
     inputs = {
         sink.port: PortPlan(
             plan.forms.handled[sink],
             plan.dag.types[sink],
-            SourcePlan(source.operator, source.port, plan.dag.types[source]),
+            SourcePlan(source.operator, source.port, plan.dag.types[source], _as_written(plan, source)),
             is_changing=source in plan.dag.changing,
         )
         for source, sink in plan.dag.upstream(name)

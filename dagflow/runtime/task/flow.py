@@ -87,6 +87,7 @@ class Flow:
             node = self.nodes[plan.name] = Node(plan, context, spec.window, steps)
             context.services.on_bad_record = functools.partial(node.bad_record, "reading")
             context.services.on_reject = node.reject
+            context.services.on_never_inserted = node.never_inserted
             context.services.on_flush = node.flush
             if spec.options.enforce_immutability:
                 node.unchanged = Unchanged(plan.name)

@@ -35,12 +35,12 @@ from dagflow.ledger.columns import is_widened
 from dagflow.ledger.errors import HeadMoved, LedgerCut, LedgerDamaged, WindowPassed
 from dagflow.ledger.snapshots import PARTITIONS, sweep_snapshots
 from dagflow.model.operator.base import Operator
+from dagflow.model.operator.context import INSERTED, RETRACTED
 from dagflow.model.operator.protocols import EmitsItems, NamesPosition
 from dagflow.model.operator.sink import WindowMark
 from dagflow.model.types.forms import schema_of
 from dagflow.model.types.plain_data import decode
 from dagflow.planning.emission import writes_whole
-from dagflow.planning.held_changes import INSERTED, RETRACTED
 from dagflow.planning.late_columns import late_columns
 from dagflow.planning.plan import Plan
 from dagflow.runtime.run_folder.files import Replaces

@@ -15,7 +15,6 @@ import pyarrow.types as t
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OperatorContext, OutputPort, WindowState
-from dagflow.planning.held_changes import count_rows
 from operators.aggregate.accumulators import group_codes
 from operators.names import one_or_more
 from operators.sinks.tables.changes import netted
@@ -80,7 +79,7 @@ class Changelog(Operator, Generic[T]):
         batches = [pa.Table.from_batches([batch]) for batch, _ in self.changes]
         signs = np.concatenate([np.full(batch.num_rows, sign) for batch, sign in self.changes])
         rows, count = netted(pa.concat_tables(batches, promote_options="permissive"), signs)
-        count_rows(self._context, {}, count, rows.num_rows - count)
+        self._context.count_result(count, rows.num_rows - count)
         if rows.num_rows:
             for batch in with_kinds(rows, count, self.keys).to_batches(max_chunksize=ROWS_OF_A_BATCH):
                 self.output.emit_batch(batch)

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dagflow.errors import NeverInserted
 from dagflow.testing import OperatorTask, check_operator, run_operator
 from operators import HashJoin
-from operators.aggregate.errors import NeverInserted
 from operators.join.change import KINDS
 from operators.join.errors import JoinColumnChanged, JoinColumnsUnknown, JoinKeysDiffer, JoinRecordNotKept
 from tests.operators.small_portions import small_portions
