@@ -8,18 +8,14 @@ deltalake, pyiceberg and the clients of the servers; never through dagflow, but 
 from __future__ import annotations
 
 import contextlib
-import csv
 import importlib
-import json
 import sqlite3
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import attrs
-import pyarrow.parquet as pq
 
 from dagflow import DAG
 from dagflow.runtime.run_folder.verify import verify_run_folder
@@ -31,83 +27,19 @@ from operators import (
     Deduplicate,
     DeltaWriter,
     FileSplitterInput,
-    GroupBy,
     IcebergWriter,
     JsonLinesWriter,
     Map,
     ParquetWriter,
     RecordWriter,
     ScanReader,
-    agg,
 )
 from tests.chaos import oracle
 from tests.chaos.tables import rows_of_parquet
-from tests.faults.servers import Servers
+from tests.faults.place import HEADER, Files, Place, Row, line_of, row_of
+from tests.faults.results import RESULTS
+from tests.faults.tables import TABLES, catalog_of, csv_rows, database_of, files_of, json_rows, parquet_rows, preparing_database
 from tests.logs.writer_kills import Stream, Target, Topic
-from tests.operators.databases import Database
-
-HEADER = "id,key,val"
-ROWS = 6
-OVERLAP = 2  # rows that a file has in common with the one before, by their id
-
-Row = tuple[int, str, int]
-Files = list[list[Row]]
-"""The rows of each file of the input."""
-
-
-@attrs.frozen
-class Place:
-    """The folder of one case. Faults happen below `data` only: the input is not ours. `name`: its database or topic."""
-
-    folder: Path
-    servers: Servers = attrs.field(factory=Servers)
-    name: str = attrs.field(factory=lambda: f"faults{uuid.uuid4().hex[:12]}")
-
-    @property
-    def input(self) -> Path:
-        """The files that have arrived."""
-        return self.folder / "in"
-
-    @property
-    def data(self) -> Path:
-        """Everything that launches write."""
-        return self.folder / "data"
-
-    def prepare(self, files: int) -> Place:
-        """Make the folders, and let files arrive."""
-        self.input.mkdir(parents=True)
-        self.data.mkdir()
-        for _ in range(files):
-            self.deliver()
-        return self
-
-    def deliver(self) -> None:
-        """Let one more file arrive."""
-        number = len(list(self.input.iterdir()))
-        start = number * (ROWS - OVERLAP)
-        rows = [f"{each},k{each % 3},{100 * number + each}" for each in range(start, start + ROWS)]
-        part = self.folder / "part"
-        part.write_text("".join(f"{line}\n" for line in (HEADER, *rows)))
-        part.rename(self.input / f"{number:03d}.csv")
-
-    def files(self) -> Files:
-        """Return the rows that have arrived."""
-        found = []
-        for path in sorted(self.input.iterdir()):
-            with path.open(newline="") as file:
-                found.append([row_of(each) for each in csv.DictReader(file)])
-        return found
-
-
-def row_of(columns: Any) -> Row:
-    """Return a row that a reader has given as a mapping."""
-    return int(columns["id"]), str(columns["key"]), int(columns["val"])
-
-
-def line_of(row: Row) -> str:
-    """Return the row's line in a file."""
-    return ",".join(map(str, row))
-
 
 # ------------------------------------------------------------------------------------------------------------- what is expected
 
@@ -182,27 +114,10 @@ def _text(files: Files) -> list[str]:
     return [line for rows in files for line in (HEADER, *map(line_of, rows))]
 
 
-def _files(folder: Path, mode: str) -> list[Path]:
-    return sorted((folder / "current").iterdir()) if mode == "replace" else [folder / name for name in oracle.visible(folder)]
-
-
-def _csv_rows(path: Path) -> Iterator[Any]:
-    with path.open(newline="") as file:
-        yield from csv.DictReader(file)
-
-
-def _json_rows(path: Path) -> Iterator[Any]:
-    return map(json.loads, path.read_text().splitlines())
-
-
-def _parquet_rows(path: Path) -> Iterator[Any]:
-    return iter(pq.ParquetFile(path).read().to_pylist())
-
-
 _FILES: dict[str, tuple[Any, Callable[[Path], Iterator[Any]], Callable[[bytes], int]]] = {
-    "CsvWriter": (CsvWriter, _csv_rows, lambda data: data.count(b"\n") - 1),
-    "JsonLinesWriter": (JsonLinesWriter, _json_rows, lambda data: data.count(b"\n")),
-    "ParquetWriter": (ParquetWriter, _parquet_rows, rows_of_parquet),
+    "CsvWriter": (CsvWriter, csv_rows, lambda data: data.count(b"\n") - 1),
+    "JsonLinesWriter": (JsonLinesWriter, json_rows, lambda data: data.count(b"\n")),
+    "ParquetWriter": (ParquetWriter, parquet_rows, rows_of_parquet),
 }
 
 
@@ -213,7 +128,7 @@ def _in_files(sink: str, mode: str) -> Output:
         expected = EXPECTED[mode](place.files())
         yield from oracle.wrong(
             place.data / sink,
-            lambda folder: Counter(row_of(row) for path in _files(folder, mode) for row in rows(path)),
+            lambda folder: Counter(row_of(row) for path in files_of(folder, mode) for row in rows(path)),
             expected,
             count,
         )
@@ -227,7 +142,7 @@ def _in_text(mode: Any) -> Output:
         expected = Counter(_text(files[-1:] if mode == "replace" else files))
         yield from oracle.wrong(
             place.data / "text",
-            lambda folder: Counter(line for path in _files(folder, mode) for line in path.read_text().splitlines()),
+            lambda folder: Counter(line for path in files_of(folder, mode) for line in path.read_text().splitlines()),
             expected,
             lambda data: data.count(b"\n"),
         )
@@ -254,15 +169,11 @@ def _delta(mode: str) -> Output:
     return Output("DeltaWriter", mode, add, wrong)
 
 
-def _catalog(place: Place) -> dict[str, str]:
-    return {"type": "sql", "uri": f"sqlite:///{place.data}/catalog.db", "warehouse": f"file://{place.data}/warehouse"}
-
-
 def _iceberg(mode: str) -> Output:
     def wrong(place: Place) -> Iterator[str]:
         from pyiceberg.catalog.sql import SqlCatalog
 
-        catalog = SqlCatalog("default", **_catalog(place))
+        catalog = SqlCatalog("default", **catalog_of(place))
         try:
             rows = catalog.load_table("shop.orders").scan().to_arrow().to_pylist()
         finally:
@@ -273,7 +184,7 @@ def _iceberg(mode: str) -> Output:
     def prepare(place: Place) -> None:
         (place.data / "warehouse").mkdir()
 
-    add = _added("iceberg", lambda place: IcebergWriter("shop.orders", _catalog(place), **_keys(mode)))
+    add = _added("iceberg", lambda place: IcebergWriter("shop.orders", catalog_of(place), **_keys(mode)))
     return Output("IcebergWriter", mode, add, wrong, prepare=prepare)
 
 
@@ -285,26 +196,16 @@ def _sound(path: Path) -> Iterator[str]:
 
 
 def _database(sink: str, mode: str) -> Output:
-    def database(place: Place) -> Database:
-        if sink == "SqlWriter":
-            return Database("sqlite", f"sqlite:///{place.data}/orders.db")
-        return Database("postgres", place.servers.postgres(place.name))
-
     def wrong(place: Place) -> Iterator[str]:
-        found = database(place)
+        found = database_of(place, sink)
         yield from _difference(Counter(found.run("SELECT id, key, val FROM orders")), EXPECTED[mode](place.files()))
         if staged := found.staged():
             yield f"there is still {staged}"
         if sink == "SqlWriter":
             yield from _sound(place.data / "orders.db")
 
-    def prepare(place: Place) -> None:
-        if sink == "PostgresWriter":
-            place.servers.create_database(place.name)
-
-    return Output(
-        sink, mode, _added(sink.lower(), lambda place: database(place).writer("orders", **_keys(mode))), wrong, prepare=prepare
-    )
+    add = _added(sink.lower(), lambda place: database_of(place, sink).writer("orders", **_keys(mode)))
+    return Output(sink, mode, add, wrong, prepare=preparing_database(sink))
 
 
 def _log(sink: str, target: Callable[[Place], Target]) -> Output:
@@ -328,7 +229,7 @@ def _keys_in(sink: str, mode: str, keep: Callable[[], Any], expected: Callable[[
 
     def wrong(place: Place) -> Iterator[str]:
         def content(folder: Path) -> Counter[Any]:
-            rows = (tuple(row.values()) for path in _files(folder, mode) for row in _csv_rows(path))
+            rows = (tuple(row.values()) for path in files_of(folder, mode) for row in csv_rows(path))
             return Counter((key, *map(int, totals)) for key, *totals in rows if key != "key")  # of headers
 
         yield from oracle.wrong(place.data / "keys", content, expected(place.files()), lambda data: data.count(b"\n") - 1)
@@ -336,37 +237,27 @@ def _keys_in(sink: str, mode: str, keep: Callable[[], Any], expected: Callable[[
     return Output(sink, mode, add, wrong, lines=True)
 
 
-def _totals(sink: str, make: Callable[[Place], Any], rows: Callable[[Place], Iterator[tuple[Any, ...]]]) -> Output:
-    """The current totals of keys, which change with each file: signs, and state that is kept over windows."""
+# ------------------------------------------------------------------------------------------------------- results that change
+
+
+def _changing(result: str, table: str) -> Output:
+    """A result that changes with each file, in a table that follows: signs, and state that is kept over windows."""
+    of, into = RESULTS[result], TABLES[table]
+    name = f"{result}_{into.sink.lower()}"
 
     def add(dag: DAG, place: Place) -> Any:
-        totals = dag.add_operator(f"totals_{sink.lower()}", GroupBy("key", n=agg.count(), most=agg.max("val")))
-        writer = dag.add_operator(f"sink_{sink.lower()}", make(place))
-        dag.add_stream(f"changes_{sink.lower()}", totals.output, writer.input)
-        return totals.input
+        port, results = of.add(dag, name)
+        writer = dag.add_operator(f"sink_{name}", into.make(place, name, of.keys))
+        dag.add_stream(f"changes_{name}", results, writer.input)
+        return port
 
     def wrong(place: Place) -> Iterator[str]:
-        most: dict[str, int] = {}
-        count: Counter[str] = Counter()
-        for _, key, val in (row for rows in place.files() for row in rows):
-            count[key] += 1
-            most[key] = max(val, most.get(key, val))
-        found = Counter((str(key), int(n), int(value)) for key, n, value in rows(place))
-        yield from _difference(found, Counter((key, count[key], most[key]) for key in count))
+        found = Counter(
+            tuple(kind(row[column]) for column, kind in of.columns.items()) for row in into.rows(place, name, of.columns)
+        )
+        yield from _difference(found, of.expected(place.files()))
 
-    return Output(sink, "", add, wrong)
-
-
-def _current(place: Place) -> Iterator[tuple[Any, ...]]:
-    return (tuple(row.values()) for path in _files(place.data / "totals", "replace") for row in _csv_rows(path))
-
-
-def _in_table(place: Place) -> Iterator[tuple[Any, ...]]:
-    return iter(Database("sqlite", f"sqlite:///{place.data}/totals.db").run("SELECT key, n, most FROM totals"))
-
-
-def _totals_in_table(place: Place) -> Any:
-    return Database("sqlite", f"sqlite:///{place.data}/totals.db").writer("totals", mode="upsert", keys=["key"])
+    return Output(into.sink, "", add, wrong, prepare=into.prepare)
 
 
 OUTPUTS: tuple[Output, ...] = (
@@ -379,7 +270,7 @@ OUTPUTS: tuple[Output, ...] = (
 )
 """The sinks of the library, in all of their modes."""
 
-SAME_AS_APPEND = {"changelog": "rows are staged and published as with append, and have one more column"}
+SAME_AS_APPEND = {"changelog": "rows are staged and published as with append; CHANGING has applications with their changes"}
 """The modes that have no case, with the reason."""
 DISTINCT = _keys_in("Deduplicate", "append", Deduplicate, distinct)
 KEEPS_NOTHING = {"Console": "prints rows, and promises nothing of them after a kill"}
@@ -435,6 +326,32 @@ class Application:
         yield from (f"run folder: {problem}" for problem in verify_run_folder(str(place.data / "run")).problems)
 
 
+CHANGING: dict[str, tuple[Any, ...]] = {
+    "changes": (1, ("totals", "sqlite")),
+    "changes-current": (1, ("totals", "csv, current"), ("totals", "sqlite")),
+    "changes-delta": (1, ("live", "delta")),
+    "changes-delta-current": (1, ("totals_of_live", "delta, current")),
+    "changes-iceberg": (1, ("live", "iceberg")),
+    "changes-postgres": (1, ("live", "postgres")),
+    "changes-postgres-current": (1, ("joined", "postgres, current")),
+    "changes-changelog": (1, ("live", "json, changelog")),
+    "changes-kafka": (1, ("live", "kafka, changelog")),
+    "changes-nats": (1, ("totals_of_live", "nats, changelog")),
+    "changes-partitions": (1, ("live", "parquet, partitions")),
+    "changes-join": (1, ("joined", "sqlite")),
+    "changes-top": (1, ("top", "sqlite, current")),
+    "changes-several": (
+        1,
+        ("newest", "delta"),
+        ("top", "csv, current"),
+        ("joined", "json, changelog"),
+        ("totals_of_live", "sqlite"),
+    ),
+    "changes-workers": (2, ("joined", "sqlite"), ("live", "parquet, partitions")),
+}
+"""The slots of applications whose results change, and their results, each with its sink."""
+
+
 def _by_name(*names: str) -> tuple[Output, ...]:
     return tuple(output for name in names for output in OUTPUTS if output.name == name)
 
@@ -445,14 +362,7 @@ APPLICATIONS: dict[str, Application] = {
         *(Application(output.name, (output,)) for output in OUTPUTS),
         Application("state", (DISTINCT,)),
         Application("state-replace", (_keys_in("Count", "replace", lambda: Count(by=str), complete),)),
-        Application("changes", (_totals("SqlWriter", _totals_in_table, _in_table),)),
-        Application(
-            "changes-current",
-            (
-                _totals("CsvWriter", lambda place: CsvWriter(str(place.data / "totals")), _current),
-                _totals("SqlWriter", _totals_in_table, _in_table),
-            ),
-        ),
+        *(Application(name, tuple(_changing(*each) for each in results), slots) for name, (slots, *results) in CHANGING.items()),
         Application("several", _by_name("DeltaWriter-append", "SqlWriter-upsert", "ParquetWriter-append", "CsvWriter-replace")),
         Application("several-tables", _by_name("IcebergWriter-append", "DeltaWriter-upsert", "SqlWriter-append")),
         Application("workers", (*_by_name("RecordWriter-append"), DISTINCT), slots=2),

@@ -1,7 +1,8 @@
 """Faults at each call by which a launch changes files: kills, torn writes, failing and full disks, power cuts.
 
 Read in this order: `shim.c` and `shim.py` number the calls of a launch and make one of them fatal; `disk.py` says what a power
-cut leaves; `applications.py` has a small application for each sink, and reads what it has written; this module runs the cases;
+cut leaves; `applications.py` has a small application for each sink, and reads what it has written (`results.py` and `tables.py`:
+results that change, and the sinks that follow them); this module runs the cases;
 and `__main__.py` is the command (`make faults`).
 
 How it relates to the other tests of crashes:
@@ -42,8 +43,9 @@ from dagflow.errors import DagflowError
 from dagflow.launching.launch import local_runner
 from dagflow.local.boot import boot_as_fork
 from tests.chaos.dying import in_child
-from tests.faults.applications import Application, Place
+from tests.faults.applications import Application
 from tests.faults.disk import MODELS, Disk, content_of
+from tests.faults.place import Place
 from tests.faults.servers import Servers
 from tests.faults.shim import Action, Call, Control, Kind
 

@@ -7,7 +7,9 @@ import typing
 from typing import Any
 
 import operators
-from tests.faults.applications import APPLICATIONS, KEEPS_NOTHING, OUTPUTS, SAME_AS_APPEND
+from tests.faults.applications import APPLICATIONS, CHANGING, KEEPS_NOTHING, OUTPUTS, SAME_AS_APPEND
+from tests.faults.results import RESULTS
+from tests.faults.tables import TABLES
 
 
 def named(kind: Any) -> tuple[str, ...]:
@@ -44,3 +46,14 @@ def test_each_sink_has_a_case() -> None:
 
 def test_each_output_is_in_an_application_of_its_own() -> None:
     assert all(APPLICATIONS[output.name].outputs == (output,) for output in OUTPUTS)
+
+
+def test_each_result_and_each_table_that_follows_changes_is_in_an_application() -> None:
+    used = [each for _, *results in CHANGING.values() for each in results]
+    assert {result for result, _ in used} == RESULTS.keys()
+    assert {table for _, table in used} == TABLES.keys()
+
+
+def test_each_sink_of_rows_follows_changes() -> None:
+    following = {table.sink for table in TABLES.values()}
+    assert sinks().keys() - following - {"RecordWriter"} == KEEPS_NOTHING.keys(), "add a Table to tests/faults/tables.py"

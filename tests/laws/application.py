@@ -102,12 +102,13 @@ class _Launches:
     def __init__(self, case: Case, home: Path, runner: str) -> None:
         self.case, self.home = case, home
         self.collectors = {number: Collector[Any]() for number, target in enumerate(case.targets) if target.kind == "collector"}
-        self.options: dict[str, Any] = {"run_folder": str(home / "run"), "runner": runner, "slots": case.slots}
-        self.populate_dag = _populating(case, home, self.collectors)
-        self.rows_read = 0
+        self.options: dict[str, Any] = {"run_folder": str(home / "run"), "runner": runner, "slots": case.slots, **case.options}
+        self.launch = self.rows_read = 0
+        self.populate_dag = _populating(case, home, self.collectors, lambda: self.launch)
 
     def is_complete(self, launch: int) -> bool:
         """Launch once all files of a launch are there, and return whether all has reached the sinks."""
+        self.launch = launch
         case, is_last = self.case, launch == self.case.launches - 1
         is_continuous = launch in case.every
         launched = functools.partial(self._continuous, case.every[launch]) if is_continuous else self._bounded
@@ -144,7 +145,9 @@ class _Launches:
         return report
 
 
-def _populating(case: Case, home: Path, collectors: dict[int, Collector[Any]]) -> Callable[[DAG, Any], None]:
+def _populating(
+    case: Case, home: Path, collectors: dict[int, Collector[Any]], launch: Callable[[], int]
+) -> Callable[[DAG, Any], None]:
     def populate_dag(dag: DAG, conf: Any) -> None:
         outputs: dict[str, Any] = {}
         consumers: dict[str, list[Any]] = {}
@@ -155,7 +158,8 @@ def _populating(case: Case, home: Path, collectors: dict[int, Collector[Any]]) -
             kind = KINDS[node.kind]
             operator: Any = dag.add_operator(f"n{number}", kind.operator(node, [streams[name] for name in node.inputs]))
             if node.partitions:
-                dag.set_attributes(operator, partitioner=StatelessPartitioner(node.partitions))
+                moved = launch() if case.is_moving and node.kind != "join" else 0
+                dag.set_attributes(operator, partitioner=StatelessPartitioner(1 + (node.partitions - 1 + moved) % 3))
             for name, port in zip(node.inputs, kind.input_ports(node), strict=True):
                 consumers.setdefault(name, []).append(getattr(operator, port))
             for name in streams:
@@ -186,6 +190,8 @@ def _sink(target: Target, stream: Stream, folder: Path) -> Any:
         options["keys"] = keys
     if target.partition_columns:
         options["partition_columns"] = target.partition_columns
+    if target.max_file_rows:
+        options["max_file_rows"] = target.max_file_rows
     if target.kind == "sqlite":
         return SqlWriter[Any](f"sqlite:///{folder}.db", "rows", **options)
     if target.kind == "postgres":

@@ -54,6 +54,7 @@ class Target:
     Attributes:
         keys: of a changelog; an upsert has the columns that identify a row.
         partition_columns: the columns that name folders.
+        max_file_rows: the most rows of a file.
     """
 
     stream: str
@@ -61,6 +62,7 @@ class Target:
     mode: str | None = None
     keys: tuple[str, ...] = ()
     partition_columns: tuple[str, ...] = ()
+    max_file_rows: int | None = None
 
 
 @attrs.frozen
@@ -73,6 +75,8 @@ class Case:
         is_rerun: what dies is launched again before more files come.
         windows_of_launch: the most windows of each of two launches before the first one; None: there are no such launches.
         every: for the launches that are continuous, the seconds between two emission points; they are stopped when all is read.
+        is_moving: operators with a number of partitions have another one in each launch.
+        options: further settings of all launches.
     """
 
     sources: tuple[Source, ...]
@@ -83,6 +87,8 @@ class Case:
     is_rerun: bool = True
     windows_of_launch: int | None = None
     every: Mapping[int, float | None] = attrs.field(factory=dict)
+    is_moving: bool = False
+    options: Mapping[str, int] = attrs.field(factory=dict)
 
     @property
     def launches(self) -> int:
@@ -148,7 +154,12 @@ def random_case(seed: int, *, max_slots: int = 1, servers: bool = False) -> Case
     elif rng.random() < 0.15:
         case = attrs.evolve(case, windows_of_launch=rng.choice([1, 2]))
     case = attrs.evolve(case, targets=_targets(rng, case, rows, servers))
-    return attrs.evolve(case, every=_every(rng, case)) if rng.random() < 0.25 else case
+    if rng.random() < 0.25:
+        case = attrs.evolve(case, every=_every(rng, case))
+    options = {"retain_windows": rng.choice([1, 1, 2])} if rng.random() < 0.3 else {}
+    if rng.random() < 0.3:
+        options["windows_in_flight"] = rng.choice([1, 3])
+    return attrs.evolve(case, is_moving=rng.random() < 0.3, options=options)
 
 
 def _every(rng: random.Random, case: Case) -> dict[int, float | None]:
@@ -214,8 +225,9 @@ _NOT_IN = {
 """The kinds of columns that sinks do not take."""
 _SLOW: dict[str, tuple[str, ...]] = {"iceberg": (), "postgres": ()}
 _TAKES_NAN = ("parquet", "delta", "collector", "csv", "iceberg", "postgres")
+FILES = ("csv", "json_lines", "parquet")
 _UPSERTS = ("sqlite", "delta", "iceberg", "postgres")
-_NAMES_FOLDERS = dict.fromkeys(("csv", "json_lines", "parquet"), ("bool", "short", "int", "wide", "day", "text")) | {
+_NAMES_FOLDERS = dict.fromkeys(FILES, ("bool", "short", "int", "wide", "day", "text")) | {
     "delta": ("bool", "short", "int", "wide", "day"),
     "iceberg": ("bool", "short", "int", "wide", "day", "text"),
 }
@@ -262,7 +274,7 @@ def _target(rng: random.Random, name: str, stream: Stream, rows: Rows, servers: 
         modes.append("replace" if stream.changes else "append")
     if kind in _UPSERTS and stream.unique:
         modes += ["upsert"] * 3
-    if kind in ("csv", "json_lines", "parquet"):
+    if kind in FILES:
         modes += ["changelog"]
     mode = rng.choice(modes)
     keys = rng.choice([(), stream.unique])
@@ -273,6 +285,7 @@ def _target(rng: random.Random, name: str, stream: Stream, rows: Rows, servers: 
         mode,
         keys=keys if mode == "changelog" else (),
         partition_columns=partition_columns,
+        max_file_rows=rng.choice([None, None, None, 1, 3]) if kind in FILES else None,
     )
 
 

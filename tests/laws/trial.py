@@ -76,14 +76,24 @@ def _reduced(case: Case) -> Iterator[Case]:
         yield attrs.evolve(case, deaths={})
     for number in case.every:
         yield attrs.evolve(case, every={each: every for each, every in case.every.items() if each != number})
+    if case.is_moving:
+        yield attrs.evolve(case, is_moving=False)
+    for name in case.options:
+        yield attrs.evolve(case, options={each: value for each, value in case.options.items() if each != name})
     if case.windows_of_launch:
         yield attrs.evolve(case, windows_of_launch=None)
     if case.slots > 1:
         yield attrs.evolve(case, slots=1)
     for number, target in enumerate(case.targets):
-        if target.partition_columns:
-            plain = attrs.evolve(target, partition_columns=())
-            yield attrs.evolve(case, targets=(*case.targets[:number], plain, *case.targets[number + 1 :]))
+        if (
+            plain := {"partition_columns": ()}
+            if target.partition_columns
+            else {"max_file_rows": None}
+            if target.max_file_rows
+            else {}
+        ):
+            simpler = attrs.evolve(target, **plain)
+            yield attrs.evolve(case, targets=(*case.targets[:number], simpler, *case.targets[number + 1 :]))
         if target.kind != "collector":
             yield attrs.evolve(
                 case,
