@@ -109,6 +109,24 @@ class UnionColumnsDiffer(RunError, TypeError):
 
 
 @error(kw_only=True)
+class NotAList(RunError, TypeError):
+    """`Unnest` got a column whose values are not lists."""
+
+    code: ClassVar[str] = "DF921"
+    example = {"column": "items", "type": "string"}
+    is_fatal: ClassVar[bool] = True
+
+    column: str
+    type: str
+
+    def message(self) -> str:
+        return (
+            f"Unnest: the values of column {self.column!r} are {self.type}, not lists\n"
+            f"  help: make lists of them: a Map whose function returns dict(row, {self.column}=[…]); or name another column"
+        )
+
+
+@error(kw_only=True)
 class NotSeveral(RunError, TypeError):
     """The function of a `FlatMap` returned a string, or a value that is not iterable."""
 

@@ -46,13 +46,13 @@ BUDGET = {
     "operators/extras": 199,
     "operators/files": 1326,
     "operators/formats": 3138,
-    "operators/join": 771,
+    "operators/join": 822,
     "operators/logs": 2004,
     "operators/readers": 1055,
     "operators/sinks": 5280,
     "operators/sources": 739,
     "operators/tables": 658,
-    "operators/transform": 630,
+    "operators/transform": 676,
 }
 """Statements of each package, without imports and docstrings. A number may only fall: a commit that merges mechanisms lowers it.
 A new capability raises the number of its own package in the commit that adds it, whose message says what it bought."""
