@@ -42,7 +42,7 @@ BUDGET = {
     "operators/compression": 663,
     "operators/contexts": 771,
     "operators/database": 109,
-    "operators/expressions": 543,
+    "operators/expressions": 564,
     "operators/extras": 199,
     "operators/files": 1326,
     "operators/formats": 3138,
@@ -52,7 +52,7 @@ BUDGET = {
     "operators/sinks": 5280,
     "operators/sources": 739,
     "operators/tables": 658,
-    "operators/transform": 676,
+    "operators/transform": 686,
 }
 """Statements of each package, without imports and docstrings. A number may only fall: a commit that merges mechanisms lowers it.
 A new capability raises the number of its own package in the commit that adds it, whose message says what it bought."""
