@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from operators.expressions.places import Place, place_of_caller
+from operators.expressions.places import WrittenAt, place_of_caller
 
 BINARY = ("+", "-", "*", "/", "//", "%", "**", "==", "!=", "<", "<=", ">", ">=", "&", "|")
 UNARY = ("-x", "~x")
@@ -41,7 +41,7 @@ class Expression:
     operation: str
     operands: tuple[Expression, ...] = ()
     options: tuple[Any, ...] = ()
-    place: Place | None = attrs.field(factory=place_of_caller, init=False)
+    place: WrittenAt | None = attrs.field(factory=place_of_caller, init=False)
 
     def __repr__(self) -> str:
         return _text(self)

@@ -18,7 +18,7 @@ _LIBRARY = tuple(
 
 
 @attrs.frozen
-class Place:
+class WrittenAt:
     """A place in a file: the line and the column, from 1. None: Python was started without columns."""
 
     path: str
@@ -28,14 +28,14 @@ class Place:
     def __str__(self) -> str:
         """Return `FILE:LINE:COLUMN`.
 
-        >>> print(Place(os.path.abspath("app.py"), 12, 8))
+        >>> print(WrittenAt(os.path.abspath("app.py"), 12, 8))
         app.py:12:8
         """
         parts = (shown_path(self.path), self.line, self.column)
         return ":".join(str(part) for part in parts if part is not None)
 
 
-def place_of_caller() -> Place | None:
+def place_of_caller() -> WrittenAt | None:
     """Return the place in the innermost frame outside dagflow and its library; None where all frames are theirs."""
     frame = sys._getframe(1)
     while frame.f_code.co_filename.startswith((*_LIBRARY, "<attrs generated")):
@@ -44,7 +44,7 @@ def place_of_caller() -> Place | None:
         frame = frame.f_back
     positions = next(itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
     column = None if positions[2] is None else positions[2] + 1
-    return Place(frame.f_code.co_filename, positions[0] or frame.f_lineno, column)
+    return WrittenAt(frame.f_code.co_filename, positions[0] or frame.f_lineno, column)
 
 
 def shown_path(path: str) -> str:

@@ -147,8 +147,9 @@ def _explain(error: Exception, batch: pa.RecordBatch, expression: Any, operator:
         advice = "cast the column first: pc.field(…).cast(…); or give its reader a schema: a column that no type fits is a string"
     else:
         raise error
-    fields = {"operator": operator, "expression": str(expression), "columns": columns, "where": _place(expression)}
-    raise ExpressionRefused(**fields, reason=reason, help=advice) from None
+    raise ExpressionRefused(
+        operator=operator, expression=str(expression), reason=reason, columns=columns, where=_place(expression), help=advice
+    ) from None
 
 
 def _fail(reason: str, batch: pa.RecordBatch, expression: Expression, operator: str) -> NoReturn:
@@ -158,8 +159,9 @@ def _fail(reason: str, batch: pa.RecordBatch, expression: Expression, operator: 
     if batch.num_rows == 1:
         part = program_for(expression, batch.schema).failing_part(batch)
         values = tuple((name, str(batch.column(name)[0])) for name in part.columns())
-    fields = {"operator": operator, "expression": str(expression), "part": str(part), "where": _place(part)}
-    raise ExpressionFailed(**fields, reason=reason, values=values) from None
+    raise ExpressionFailed(
+        operator=operator, expression=str(expression), part=str(part), reason=reason, values=values, where=_place(part)
+    ) from None
 
 
 def _place(expression: Any) -> str:

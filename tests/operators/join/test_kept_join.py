@@ -83,7 +83,7 @@ def stands(case: Case, side: str) -> list[tuple[Any, ...]]:
 
 
 def expected(case: Case, how: str, condition: str | None = None, *, crosses: bool = False) -> Counter[tuple[Any, ...]]:
-    """Return the rows of SQL. `condition`: a further one. `crosses`: the columns in common are no key."""
+    """Return the rows of SQL. `condition`: a further one. `crosses`: rows are joined without the columns in common."""
     keys = [f"k{number}" for number in range(len(case.kinds))]
     with duckdb.connect() as connection:
         for side in SIDES:
