@@ -34,6 +34,7 @@ from operators.formats.json_lines import JsonLinesFormat as JsonLinesFormat
 from operators.formats.parquet import ParquetFormat as ParquetFormat
 from operators.formats.regex import RegexFormat as RegexFormat
 from operators.join.hash_join import HashJoin as HashJoin
+from operators.join.join import Join as Join
 from operators.logs.avro_messages import AvroDecoder as AvroDecoder
 from operators.logs.block_reader import AbstractLogReader as AbstractLogReader
 from operators.logs.blocks import OffsetBlock as OffsetBlock
@@ -81,3 +82,4 @@ from operators.transform.select import Select as Select
 from operators.transform.spark_operator import SparkOperator as SparkOperator
 from operators.transform.split import Split as Split
 from operators.transform.union import Union as Union
+from operators.transform.unnest import Unnest as Unnest

@@ -3,8 +3,8 @@
 Read in this order:
 
 1. `group_by`: rows by any columns, with the aggregates of `agg`. `accumulators`: what is kept of groups, exact and reversible;
-   `window_groups`: the groups of a window; `kept_groups`: those of all windows, and which results a window has changed.
-   `distinct`: the groups alone.
+   `ordered_rows`: rows as bytes, for the first and the last one; `window_groups`: the groups of a window; `kept_groups`: those
+   of all windows, and which results a window has changed. `distinct`: the groups alone.
 2. `count`: the simplest form for records; `sum`, `min`, `max` and `average` are like it. `aggregate`: their base, with
    the partial aggregation that runs before the exchange. `record_groups`: keys and values that are Python objects; `kept_keys`:
    such keys as they are kept.

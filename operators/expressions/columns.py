@@ -13,6 +13,8 @@ from typing import Any
 
 import attrs
 
+from operators.expressions.places import WrittenAt, place_of_caller
+
 BINARY = ("+", "-", "*", "/", "//", "%", "**", "==", "!=", "<", "<=", ">", ">=", "&", "|")
 UNARY = ("-x", "~x")
 LITERALS = (bool, int, float, str, bytes, Decimal, dt.date, dt.datetime, dt.timedelta)
@@ -33,11 +35,13 @@ class Expression:
         operation: the name of the method, or the operator (`-x` and `~x` with one operand).
         operands: the expressions that it combines.
         options: plain values.
+        place: where it is written.
     """
 
     operation: str
     operands: tuple[Expression, ...] = ()
     options: tuple[Any, ...] = ()
+    place: WrittenAt | None = attrs.field(factory=place_of_caller, init=False)
 
     def __repr__(self) -> str:
         return _text(self)

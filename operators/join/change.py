@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 import attrs
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dagflow import KeyedTable, TableKeys
+from dagflow.arrow_types.buffers import of_marks
 from operators.join.kept_rows import Arrived, Ints, KeptRows, Marks, Pool
 from operators.join.lookup import Partners
 
@@ -63,6 +64,34 @@ class JoinChange:
     has_left: tuple[Marks, Marks]
     has_right: tuple[Marks, Marks]
 
+    def rows_where(self, holds: Callable[[Pairs], Marks]) -> tuple[list[Pairs], list[Pairs]]:
+        """Return the rows that no longer hold, and those that hold now, of a join whose pairs meet another condition, too.
+
+        A row has a partner if one of its pairs does, so all pairs with the keys of the window are tried.
+        """
+        left, right, kind = self.left, self.right, self.kind
+        there = [(left.before, right.before), (left.after, right.after)]
+        matched = [tuple(np.zeros(len(side.codes), bool) for side in (left, right)) for _ in there]
+        changes: list[list[Pairs]] = [[], []]
+        for pair in self._pairs(np.arange(len(left.codes)), np.arange(len(right.codes)), keep_all=False):
+            lefts, rights = (some.filter(of_marks(holds(pair))) for some in pair)
+            rows, partners = lefts.to_numpy(), rights.to_numpy()
+            stands = [lefts_there[rows] & rights_there[partners] for lefts_there, rights_there in there]
+            for (of_left, of_right), some in zip(matched, stands, strict=True):
+                of_left[rows[some]] = True
+                of_right[partners[some]] = True
+            for change, some, others in zip(changes, stands, stands[::-1], strict=True):
+                if kind.pairs:
+                    change.append((lefts.filter(of_marks(some & ~others)), rights.filter(of_marks(some & ~others))))
+        for side, wanted in ((0, kind.left), (1, False if kind.right else None)):
+            if wanted is not None:
+                alone = [there[when][side] & (matched[when][side] == wanted) for when in (0, 1)]
+                for change, some, others in zip(changes, alone, alone[::-1], strict=True):
+                    numbers = pa.array(np.flatnonzero(some & ~others))
+                    none = pa.nulls(len(numbers), pa.int64())
+                    change.append((none, numbers) if side else (numbers, none))
+        return changes[0], changes[1]
+
     def rows(self, *, retracts: bool) -> Iterator[Pairs]:
         """Yield the rows that no longer hold, or those that hold now, some at a time."""
         kind, left, right = self.kind, self.left, self.right
@@ -90,8 +119,19 @@ class JoinChange:
             yield pa.array(lefts[rows]), numbers.take(at)
 
 
-def changed(kind: JoinKind, left: Arrived, right: Arrived, kept: tuple[KeptRows, KeptRows], counts: KeyedTable) -> JoinChange:
-    """Add the rows of a window to those that are kept, and return the change. `counts`: the numbers of kept rows by key."""
+def changed(
+    kind: JoinKind,
+    left: Arrived,
+    right: Arrived,
+    kept: tuple[KeptRows, KeptRows],
+    counts: KeyedTable,
+    *,
+    loads_all: bool = False,
+) -> JoinChange:
+    """Add the rows of a window to those that are kept, and return the change.
+
+    `counts`: the numbers of kept rows by key. `loads_all`: all rows with the keys of the window are wanted.
+    """
     sides = left.netted(), right.netted()
     codes, keys = TableKeys.distinct([side.keys for side in sides])
     known = counts.lookup(keys)
@@ -104,7 +144,7 @@ def changed(kind: JoinKind, left: Arrived, right: Arrived, kept: tuple[KeptRows,
     pools = []
     for side, other in ((0, 1), (1, 0)):
         touched = come[other] + gone[other] > 0 if kind.pairs else (before[other] > 0) != (after[other] > 0)
-        pools.append(kept[side].change(sides[side], codes[side], keys, before[side], (gone[side] > 0) | touched))
+        pools.append(kept[side].change(sides[side], codes[side], keys, before[side], (gone[side] > 0) | touched | loads_all))
     differs = (before[0] != after[0]) | (before[1] != after[1])
     some, none = (np.flatnonzero(differs & ((after[0] + after[1] > 0) == stays)) for stays in (True, False))
     counts.put(keys.take(some), {each.count: pa.array(numbers[some]) for each, numbers in zip(kept, after, strict=True)})

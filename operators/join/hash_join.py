@@ -23,7 +23,7 @@ from dagflow import (
 )
 from dagflow.config import Bytes, one_of, size_of
 from dagflow.scan import TableSchema
-from operators.aggregate.fields import ResultScope, a_key, getter, names_of
+from operators.aggregate.fields import ResultScope, a_key, getter, names_of, no_key
 from operators.conditions import is_function, no_function
 from operators.join.buffer import ChunkBuffer
 from operators.join.change import KINDS, How, changed
@@ -35,10 +35,17 @@ from operators.join.rules import join_problems
 from operators.join.sides import RecordSide, RowSide
 from operators.portions import Chunks, Portions
 from operators.problems import all_problems
+from operators.transform.expressions import AnyExpression, function_or_expression
 
 L = TypeVar("L", default=Any)
 R = TypeVar("R", default=Any)
 O = TypeVar("O", default=Any)  # noqa: E741  # as L and R
+
+
+def a_key_or_none(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    """Validate a key, or `()` for none."""
+    if value != ():
+        a_key(instance, attribute, value)
 
 
 @attrs.define
@@ -58,6 +65,8 @@ class HashJoin(Operator, Generic[L, R, O]):
             (rows: nulls) for it; `semi` or `anti`, which emit the rows of `left` that have a partner, or do not have one.
         scope: the input within which records are joined. `all`: all input so far. Both sides are kept over windows and launches;
             a row that no longer holds is taken back. `window`: that of a window, however the input is cut (`inner` or `left`).
+        where: a further condition of pairs with equal keys, as an expression over the columns of joined rows. A row whose pairs
+            do not meet it has no partner. For the join of rows over all input.
         combine: makes a record of one of each side. An exception in it ends the run, whatever `on_error` says.
         suffix: the end of the names of right columns whose names the left side has too.
         right_columns: names and types of all columns of the right side, `"name: string, people: int64"`, with the key. A left
@@ -82,9 +91,14 @@ class HashJoin(Operator, Generic[L, R, O]):
 
     partition_key_fixed: ClassVar[bool] = True
 
-    by: Callable[[L], object] | str | tuple[str, ...] = attrs.field(validator=a_key)
-    right_by: Callable[[R], object] | str | tuple[str, ...] | None = attrs.field(default=None, kw_only=True, validator=a_key)
+    by: Callable[[L], object] | str | tuple[str, ...] = attrs.field(validator=a_key_or_none)
+    right_by: Callable[[R], object] | str | tuple[str, ...] | None = attrs.field(
+        default=None, kw_only=True, validator=a_key_or_none
+    )
     how: How = attrs.field(default="inner", kw_only=True, validator=one_of(get_args(How)))
+    where: AnyExpression | None = attrs.field(
+        default=None, kw_only=True, validator=attrs.validators.optional(function_or_expression)
+    )
     combine: Callable[[L, Any], O] | None = attrs.field(
         default=None, kw_only=True, validator=attrs.validators.optional(attrs.validators.is_callable())
     )
@@ -133,16 +147,19 @@ class HashJoin(Operator, Generic[L, R, O]):
 
     def state_properties(self) -> tuple[str, ...]:
         """Return the properties that give what is kept its meaning."""
-        return ("scope", "how", "by", "right_by") if self.scope == "all" else ("scope",)
+        return ("scope", "how", "by", "right_by", "where") if self.scope == "all" else ("scope",)
 
     def check(self) -> None:
         """Raise ValueError where properties contradict each other."""
         with all_problems(super().check) as problems:
-            right_by = self.partition_key("right")
-            problems.extend(join_problems(self.by, right_by, self.combine, self.right_columns, self.how, self.scope))
+            right_by, has_where = self._key("right"), self.where is not None
+            problems.extend(join_problems(self.by, right_by, self.combine, self.right_columns, self.how, self.scope, has_where))
 
     def partition_key(self, port: str) -> Any:
-        """Return the key of a side: equal keys come to one partition."""
+        """Return the key of a side: equal keys come to one partition; all rows where there is no key."""
+        return no_key if (key := self._key(port)) == () else key
+
+    def _key(self, port: str) -> Any:
         return self.by if port == "left" or self.right_by is None else self.right_by
 
     def source_columns(self, port: str, columns: Sequence[str], made: Sequence[str]) -> dict[str, str]:
@@ -183,7 +200,7 @@ class HashJoin(Operator, Generic[L, R, O]):
         """Make room for both sides."""
         self._context = context
         self._waiting = ChunkBuffer.of_left_side()
-        right_by = self.partition_key("right")
+        right_by = self._key("right")
         self._rows = RowJoin(
             context=context,
             by=names_of(self.by),
@@ -289,10 +306,13 @@ class HashJoin(Operator, Generic[L, R, O]):
             raise self._rows.unknown("right")
         if kind.right and not knows_left and rights.rows.num_rows:
             raise self._rows.unknown("left")
-        change = changed(kind, lefts, rights, (left.kept, right.kept), self.counts)
+        change = changed(kind, lefts, rights, (left.kept, right.kept), self.counts, loads_all=self.where is not None)
         others = change.right.rows if kind.pairs else change.right.rows.select([])
-        for retracts, emit in ((True, self.output.retract_batch), (False, self.output.emit_batch)):
-            for batch in self._rows.batches(change.left.rows, others, change.rows(retracts=retracts)):
+        pairs: Any = [change.rows(retracts=True), change.rows(retracts=False)]
+        if self.where is not None:
+            pairs = change.rows_where(lambda pair: self._rows.holds(change.left.rows, change.right.rows, pair, self.where))
+        for some, emit in zip(pairs, (self.output.retract_batch, self.output.emit_batch), strict=True):
+            for batch in self._rows.batches(change.left.rows, others, some):
                 emit(batch)
 
     def _change_records(self, combine: Callable[[Any, Any], O]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import attrs
 import numpy as np
@@ -18,8 +19,10 @@ from dagflow.arrow_types import joint_type
 from operators.aggregate.fields import check_columns
 from operators.join.buffer import together
 from operators.join.errors import JoinColumnsClash, JoinColumnsDiffer, JoinColumnsUnknown, JoinKeyRefused, JoinKeysDiffer
+from operators.join.kept_rows import Marks
 from operators.join.lookup import MAX_PAIRS, Lookup
 from operators.join.sizes import portions, row_bytes
+from operators.transform.expressions import mask_of
 
 MAX_BATCH_BYTES = 64 << 20
 """The largest size of a batch of joined rows, in bytes. A single row may be larger."""
@@ -96,6 +99,11 @@ class RowJoin:
                             raise JoinKeysDiffer(operator=self.context.name, column=name, types=types)
                         columns[at] = pc.coalesce(columns[at], alike)
                 yield pa.RecordBatch.from_arrays(columns, names=names)
+
+    def holds(self, left: pa.RecordBatch, right: pa.RecordBatch, pair: tuple[pa.Array, pa.Array], where: Any) -> Marks:
+        """Return for which pairs of rows a condition holds, which is an expression over joined rows."""
+        masks = [mask_of(rows, where, self.context.name) for rows in self.batches(left, right, [pair])]
+        return np.concatenate([mask.to_numpy(zero_copy_only=False) for mask in masks] or [np.zeros(0, bool)])
 
     def right_table(self, batches: Sequence[pa.RecordBatch], port_schema: pa.Schema | None) -> pa.Table | None:
         """Return the rows of the right side; None where their columns are not known."""

@@ -9,11 +9,16 @@ from operators.aggregate.fields import names_of
 
 
 def join_problems(
-    by: object, right_by: object, combine: object, right_columns: str | None, how: str, scope: str
+    by: object, right_by: object, combine: object, right_columns: str | None, how: str, scope: str, has_where: bool = False
 ) -> Iterator[str]:
     """Yield the problems of the properties of a join."""
     if scope == "window" and how not in ("inner", "left"):
         yield f'how={how!r} needs scope="all": the join of a window is "inner" or "left"'
+    is_of_rows = scope == "all" and combine is None
+    if has_where and not is_of_rows:
+        yield 'where=… is a condition of joined rows: it needs scope="all", and no combine'
+    if by == () and not is_of_rows:
+        yield 'without a key, all rows are joined with all: that needs scope="all", and no combine'
     if combine is not None and how in ("semi", "anti"):
         yield f"how={how!r} emits rows of the left side as they are, so there is nothing for combine: name the key by columns"
     if by is None:

@@ -40,8 +40,8 @@ class RowSide:
     limits: SideLimits
 
     def groups(self, batch: pa.RecordBatch) -> np.ndarray[Any, Any]:
-        """Return the groups of rows by their keys."""
-        return self.port.groups_of(batch, self.by)
+        """Return the groups of rows by their keys; one where there is no key."""
+        return self.port.groups_of(batch, self.by) if self.by else np.zeros(batch.num_rows, np.int64)
 
     def arrived(self, chunks: Chunks, table_of: Callable[[Sequence[pa.RecordBatch]], pa.Table | None]) -> tuple[Arrived, bool]:
         """Return rows, and whether their columns are known. Raises JoinSideTooLarge.
@@ -60,10 +60,15 @@ class RowSide:
             ],
             schema=schema,
         )
-        keys = self.port.table_keys(rows, self.by) if rows.num_rows else TableKeys(0, ())
+        keys = self._keys(rows) if rows.num_rows else TableKeys(0, ())
         signs = np.concatenate([np.zeros(0, np.int64), *(np.full(batch.num_rows, sign) for batch, sign in chunks)])
         found = Arrived(rows, keys, signs, np.arange(rows.num_rows))
         return found, table is not None or known is not None
+
+    def _keys(self, rows: pa.RecordBatch) -> TableKeys:
+        if self.by:
+            return self.port.table_keys(rows, self.by)
+        return TableKeys.of_bytes(pa.array([b""] * rows.num_rows, pa.binary()), np.zeros(rows.num_rows, np.int64))
 
 
 @attrs.define(eq=False)

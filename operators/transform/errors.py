@@ -11,7 +11,8 @@ from dagflow.errors import RunError, error
 class ExpressionRefused(RunError, ValueError):
     """An expression does not fit the batches that arrive.
 
-    `columns`: the names and types of the columns that arrived; `help`: the remedy, may be empty.
+    `columns`: the names and types of the columns that arrived; `where`: the place of the part that does not fit, may be empty,
+    as `help`, the remedy.
     """
 
     code: ClassVar[str] = "DF332"
@@ -20,6 +21,7 @@ class ExpressionRefused(RunError, ValueError):
         "expression": '(contry == "DE")',
         "reason": "there is no column 'contry'",
         "columns": (("country", "string"),),
+        "where": "app.py:12:25",
         "help": 'write pc.field("country")',
     }
     is_fatal: ClassVar[bool] = True
@@ -28,6 +30,7 @@ class ExpressionRefused(RunError, ValueError):
     expression: str
     reason: str
     columns: tuple[tuple[str, str], ...]
+    where: str = ""
     help: str = ""
 
     def message(self) -> str:
@@ -36,6 +39,8 @@ class ExpressionRefused(RunError, ValueError):
             f"  expression  {self.expression}",
             f"  columns     {', '.join(f'{name} ({kind})' for name, kind in self.columns) or 'none'}",
         ]
+        if self.where:
+            lines.append(f"  where       {self.where}")
         if self.help:
             lines.append(f"  help: {self.help}")
         return "\n".join(lines)
@@ -45,7 +50,7 @@ class ExpressionRefused(RunError, ValueError):
 class ExpressionFailed(RunError, ArithmeticError):
     """An expression has no value for a row: a number is too large for its type, or a text is not a value of another type.
 
-    `part`: the smallest part of the expression that fails; `values`: those of its columns, in the row.
+    `part`: the smallest part of the expression that fails; `values`: those of its columns, in the row; `where`: its place.
     """
 
     code: ClassVar[str] = "DF845"
@@ -55,6 +60,7 @@ class ExpressionFailed(RunError, ArithmeticError):
         "part": "col('price') * col('count')",
         "reason": "overflow",
         "values": (("price", "9223372036854775807"), ("count", "2")),
+        "where": "app.py:12:25",
     }
     general_remedy = (
         "compute in a wider type: .cast('decimal(38, 2)') or .cast('float64'); leave such rows out: when(…).then(…).otherwise(None); "
@@ -66,6 +72,7 @@ class ExpressionFailed(RunError, ArithmeticError):
     part: str
     reason: str
     values: tuple[tuple[str, str], ...] = ()
+    where: str = ""
 
     def message(self) -> str:
         lines = [f"{self.operator}: {self.reason}", f"  expression  {self.expression}"]
@@ -73,6 +80,8 @@ class ExpressionFailed(RunError, ArithmeticError):
             lines.append(f"  part        {self.part}")
         if self.values:
             lines.append(f"  values      {', '.join(f'{name} = {value}' for name, value in self.values)}")
+        if self.where:
+            lines.append(f"  where       {self.where}")
         return "\n".join(lines)
 
 
@@ -105,6 +114,24 @@ class UnionColumnsDiffer(RunError, TypeError):
         return (
             f"Union: column {self.column!r} of {self.port} is {self.type}, and {there}: no type holds the values of both\n"
             f"  help: convert one of them before: Select('*', {self.column}=col({self.column!r}).cast({self.other_type!r}))"
+        )
+
+
+@error(kw_only=True)
+class NotAList(RunError, TypeError):
+    """`Unnest` got a column whose values are not lists."""
+
+    code: ClassVar[str] = "DF921"
+    example = {"column": "items", "type": "string"}
+    is_fatal: ClassVar[bool] = True
+
+    column: str
+    type: str
+
+    def message(self) -> str:
+        return (
+            f"Unnest: the values of column {self.column!r} are {self.type}, not lists\n"
+            f"  help: make lists of them: a Map whose function returns dict(row, {self.column}=[…]); or name another column"
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import re
 from collections.abc import Mapping
 from types import UnionType
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 from dagflow.errors import suggest
 from operators.acero import acero, computed_by
 from operators.expressions.columns import Expression
+from operators.expressions.places import shown_path
 from operators.expressions.programs import ARROW_ERRORS, ExpressionMisfit, program_for
 from operators.transform.errors import ExpressionFailed, ExpressionRefused
 
@@ -47,8 +47,7 @@ def function_name(function: Any) -> str:
     name = getattr(function, "__qualname__", None) or repr(function)
     if code is None:
         return f"{name}()"
-    near = os.path.relpath(code.co_filename)
-    return f"{name}() ({code.co_filename if near.startswith('..') else near}:{code.co_firstlineno})"
+    return f"{name}() ({shown_path(code.co_filename)}:{code.co_firstlineno})"
 
 
 def returned_types(function: Any) -> list[type]:
@@ -105,6 +104,7 @@ def as_arrow(expression: Any, schema: pa.Schema, operator: str) -> Any:
             expression=str(expression),
             reason=f"{misfit}{part}",
             columns=_named_types(schema),
+            where=_place(misfit.part),
             help=misfit.remedy,
         ) from None
 
@@ -147,7 +147,9 @@ def _explain(error: Exception, batch: pa.RecordBatch, expression: Any, operator:
         advice = "cast the column first: pc.field(…).cast(…); or give its reader a schema: a column that no type fits is a string"
     else:
         raise error
-    raise ExpressionRefused(operator=operator, expression=str(expression), reason=reason, columns=columns, help=advice) from None
+    raise ExpressionRefused(
+        operator=operator, expression=str(expression), reason=reason, columns=columns, where=_place(expression), help=advice
+    ) from None
 
 
 def _fail(reason: str, batch: pa.RecordBatch, expression: Expression, operator: str) -> NoReturn:
@@ -157,4 +159,12 @@ def _fail(reason: str, batch: pa.RecordBatch, expression: Expression, operator: 
     if batch.num_rows == 1:
         part = program_for(expression, batch.schema).failing_part(batch)
         values = tuple((name, str(batch.column(name)[0])) for name in part.columns())
-    raise ExpressionFailed(operator=operator, expression=str(expression), part=str(part), reason=reason, values=values) from None
+    raise ExpressionFailed(
+        operator=operator, expression=str(expression), part=str(part), reason=reason, values=values, where=_place(part)
+    ) from None
+
+
+def _place(expression: Any) -> str:
+    """Return the place at which an expression of `col` is written; nothing for others."""
+    place = expression.place if isinstance(expression, Expression) else None
+    return "" if place is None else str(place)

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import attrs
 
 from dagflow import Operator
-from operators import Average, Count, Deduplicate, Distinct, GroupBy, HashJoin, Max, Min, Sum, TopN, agg
+from operators import Average, Count, Deduplicate, Distinct, GroupBy, HashJoin, Join, Max, Min, Sum, TopN, agg, col
 from tests.laws import reference
-from tests.laws.columns import Column, Columns, Rows, field_of, names_of
+from tests.laws.columns import Column, Columns, Row, Rows, field_of, names_of
 from tests.laws.nodes import Drawing, Node, NodeKind, Stream, quoted
 from tests.laws.stateless import PAIRS, stream_of_pairs
 
@@ -361,9 +361,13 @@ class Joining(NodeKind):
         widths = len(left.columns), len(right.columns)
         return {"output": reference.joined(rows[0], rows[1], by, right_by, args["how"], widths)}
 
+    def _condition(self, node: Node) -> str:
+        pairs = zip(node.args["by"], node.args["right_by"], strict=True)
+        return " AND ".join(f'l."{one}" = r."{other}"' for one, other in pairs)
+
     def sql(self, node: Node, inputs: Sequence[Stream], tables: Sequence[str]) -> dict[str, str]:
         (left, right), args = inputs, node.args
-        on = " AND ".join(f'l."{one}" = r."{other}"' for one, other in zip(args["by"], args["right_by"], strict=True))
+        on = self._condition(node)
         if args["how"] in ("semi", "anti"):
             exists = f"EXISTS (SELECT * FROM {tables[1]} r WHERE {on})"
             return {"output": f"SELECT * FROM {tables[0]} l WHERE {'NOT ' if args['how'] == 'anti' else ''}{exists}"}
@@ -378,6 +382,59 @@ class Joining(NodeKind):
         others = [name for name in names_of(right.columns) if name not in args["right_by"]]
         columns += [f'r."{name}" AS "{result}"' for name, result in zip(others, results, strict=True)]
         return {"output": f"SELECT {', '.join(columns)} FROM {tables[0]} l {args['how'].upper()} JOIN {tables[1]} r ON {on}"}
+
+
+class Matching(Joining):
+    """`Join` with a key or without one, and a further condition: a column of the left side is at most one of the right side."""
+
+    operators: ClassVar[tuple[type[Operator], ...]] = (Join,)
+
+    def draw(self, drawing: Drawing) -> Node | None:
+        node = super().draw(drawing)
+        if node is None:
+            return None
+        left, right = (drawing.streams[name] for name in node.inputs)
+        args = {**node.args}
+        if drawing.rng.random() < 0.3:
+            args |= {"by": (), "right_by": ()}
+        pairs = [
+            (one.name, other.name)
+            for one in left.columns
+            for other in right.columns
+            if one.kind == other.kind
+            and one.kind in (*_INTEGERS, "text", "day", "decimal")
+            and other.name not in args["right_by"]
+        ]
+        node = attrs.evolve(node, kind="match", args={**args, "pair": drawing.rng.choice(pairs) if pairs else None})
+        joined = attrs.evolve(node, args={**node.args, "how": "inner"})  # the condition is about the columns of both sides
+        columns = names_of(self.streams(joined, [left, right])["output"].columns)
+        return node if len(columns) == len(set(columns)) else None
+
+    def operator(self, node: Node, inputs: Sequence[Stream]) -> Operator:
+        args, (left, right), where = node.args, inputs, None
+        if args["pair"] is not None:
+            one, other = args["pair"]
+            where = col(one) <= col(f"{other}_right" if other in names_of(left.columns) else other)
+        declared = ", ".join(f"{column.name}: {column.of.text}" for column in right.columns)
+        return Join(dict(zip(args["by"], args["right_by"], strict=True)), args["how"], where, right_columns=declared)
+
+    def rows(self, node: Node, inputs: Sequence[Stream], rows: Sequence[Rows]) -> dict[str, Rows]:
+        (left, right), args = inputs, node.args
+
+        def holds(row: Row, other: Row) -> bool:
+            if args["pair"] is None:
+                return True
+            one, another = row[left.place(args["pair"][0])], other[right.place(args["pair"][1])]
+            return one is not None and another is not None and bool(one <= another)
+
+        by, right_by = left.places(args["by"]), right.places(args["right_by"])
+        widths = len(left.columns), len(right.columns)
+        return {"output": reference.joined(rows[0], rows[1], by, right_by, args["how"], widths, holds)}
+
+    def _condition(self, node: Node) -> str:
+        pair = node.args["pair"]
+        some = [super()._condition(node)] if node.args["by"] else []
+        return " AND ".join([*some, *([] if pair is None else [f'l."{pair[0]}" <= r."{pair[1]}"'])]) or "true"
 
 
 def _missing(column: Column) -> Column:

@@ -151,18 +151,25 @@ def first_of_each(rows: Rows, by: Sequence[int], order_by: Sequence[int], ties: 
     return Counter(in_order(group, order)[0] for group in groups_of(rows, by).values())
 
 
-def joined(left: Rows, right: Rows, by: Sequence[int], right_by: Sequence[int], how: str, widths: tuple[int, int]) -> Rows:
+def joined(
+    left: Rows,
+    right: Rows,
+    by: Sequence[int],
+    right_by: Sequence[int],
+    how: str,
+    widths: tuple[int, int],
+    holds: Callable[[Row, Row], bool] = lambda row, other: True,
+) -> Rows:
     """Return the joined rows: the columns of the left side, then those of the right one but its key. A null matches nothing.
 
-    `widths`: the number of columns of each side.
+    `widths`: the number of columns of each side. `holds`: a further condition of two rows with equal keys.
     """
     others = [at for at in range(widths[1]) if at not in right_by]
-    partners, results, matched = groups_of(right, right_by), Counter[Row](), set[Key]()
+    partners, results, matched = groups_of(right, right_by), Counter[Row](), set[Row]()
     for row, n in left.items():
         key = picked(row, by)
-        found = {} if None in key else partners.get(key, {})
-        if found:
-            matched.add(key)
+        found = {} if None in key else {other: m for other, m in partners.get(key, {}).items() if holds(row, other)}
+        matched |= found.keys()
         if how == "semi" or how == "anti":
             if bool(found) == (how == "semi"):
                 results[row] += n
@@ -173,8 +180,8 @@ def joined(left: Rows, right: Rows, by: Sequence[int], right_by: Sequence[int], 
             results[*row, *(None for _ in others)] += n
     if how in ("right", "full"):
         for key, group in partners.items():
-            if key not in matched:
-                for other, m in group.items():
+            for other, m in group.items():
+                if other not in matched:
                     results[*(key[by.index(at)] if at in by else None for at in range(widths[0])), *picked(other, others)] += m
     return results
 

@@ -5,9 +5,9 @@ A new operator joins with a class of `NodeKind` in KINDS, or a line in EXEMPT. `
 
 from __future__ import annotations
 
-from tests.laws.keyed import Combining, Deduplicating, Differing, Grouping, Joining, Topping, Totalling
+from tests.laws.keyed import Combining, Deduplicating, Differing, Grouping, Joining, Matching, Topping, Totalling
 from tests.laws.nodes import NodeKind
-from tests.laws.stateless import Expecting, Filtered, Mapping, Sampling, Selecting, Splitting, Uniting
+from tests.laws.stateless import Expecting, Filtered, Mapping, Sampling, Selecting, Splitting, Uniting, Unnesting
 
 KINDS: dict[str, NodeKind] = {
     "filter": Filtered(),
@@ -17,12 +17,14 @@ KINDS: dict[str, NodeKind] = {
     "expect": Expecting(),
     "sample": Sampling(),
     "union": Uniting(),
+    "unnest": Unnesting(),
     "group": Grouping(),
     "total": Totalling(),
     "distinct": Differing(),
     "deduplicate": Deduplicating(),
     "top": Topping(),
     "join": Joining(),
+    "match": Matching(),
     "combine": Combining(),
 }
 WEIGHTS = {
@@ -32,10 +34,12 @@ WEIGHTS = {
     "group": 4,
     "total": 2,
     "join": 4,
+    "match": 3,
     "distinct": 2,
     "deduplicate": 3,
     "top": 3,
     "union": 2,
+    "unnest": 2,
     "combine": 4,
 }
 """The weight of a kind among those that are drawn; 1 unless it is here."""

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from dagflow import Operator
 from dagflow.testing import run_operator
-from operators import Expect, Filter, FlatMap, Map, Sample, Select, Split, Union, col, when
+from operators import Expect, Filter, FlatMap, Map, Sample, Select, Split, Union, Unnest, col, when
 from tests.laws import reference
 from tests.laws.columns import Column, Rows, field_of, names_of, table_of
 from tests.laws.nodes import Drawing, Node, NodeKind, Predicate, Stream, of_rows
@@ -413,6 +413,43 @@ class Uniting(NodeKind):
 
     def sql(self, node: Node, inputs: Sequence[Stream], tables: Sequence[str]) -> dict[str, str]:
         return {"output": " UNION ALL BY NAME ".join(f"SELECT * FROM {table}" for table in tables)}
+
+
+class Unnesting(NodeKind):
+    """`Unnest` of a column of lists."""
+
+    operators: ClassVar[tuple[type[Operator], ...]] = (Unnest,)
+
+    def draw(self, drawing: Drawing) -> Node | None:
+        rng = drawing.rng
+        fitting = [name for name, stream in drawing.streams.items() if stream.of_kind("list") and not stream.is_loose]
+        if not fitting:
+            return None
+        name = rng.choice(fitting)
+        return Node("unnest", (name,), {"column": rng.choice(drawing.streams[name].of_kind("list")), "outer": rng.random() < 0.5})
+
+    def streams(self, node: Node, inputs: Sequence[Stream]) -> dict[str, Stream]:
+        name = node.args["column"]
+        columns = tuple(Column(name, "int") if column.name == name else column for column in inputs[0].columns)
+        record = "value of int" if names_of(columns) == ("value",) else "row"
+        return {"output": Stream(columns, inputs[0].changes, record=record)}
+
+    def operator(self, node: Node, inputs: Sequence[Stream]) -> Operator:
+        return Unnest(node.args["column"], outer=node.args["outer"])
+
+    def rows(self, node: Node, inputs: Sequence[Stream], rows: Sequence[Rows]) -> dict[str, Rows]:
+        at, none = inputs[0].place(node.args["column"]), (None,) if node.args["outer"] else ()
+
+        def each(row: Any) -> list[Any]:
+            return [(*row[:at], item, *row[at + 1 :]) for item in row[at] or none]
+
+        return {"output": reference.flat_map(rows[0], each)}
+
+    def sql(self, node: Node, inputs: Sequence[Stream], tables: Sequence[str]) -> dict[str, str]:
+        name = node.args["column"]
+        lists = f'CASE WHEN coalesce(len("{name}"), 0) = 0 THEN [NULL] ELSE "{name}" END' if node.args["outer"] else f'"{name}"'
+        columns = [f'unnest({lists}) AS "{name}"' if each == name else f'"{each}"' for each in names_of(inputs[0].columns)]
+        return {"output": f"SELECT {', '.join(columns)} FROM {tables[0]}"}
 
 
 _WIDTHS = ({"short", "int"}, {"real", "float"}, {"decimal", "total"}, {"short", "float"})

@@ -42,17 +42,17 @@ BUDGET = {
     "operators/compression": 663,
     "operators/contexts": 771,
     "operators/database": 109,
-    "operators/expressions": 543,
+    "operators/expressions": 564,
     "operators/extras": 199,
     "operators/files": 1326,
     "operators/formats": 3138,
-    "operators/join": 785,
+    "operators/join": 836,
     "operators/logs": 2004,
     "operators/readers": 1055,
     "operators/sinks": 5283,
     "operators/sources": 739,
     "operators/tables": 658,
-    "operators/transform": 630,
+    "operators/transform": 684,
 }
 """Statements of each package, without imports and docstrings. A number may only fall: a commit that merges mechanisms lowers it.
 A new capability raises the number of its own package in the commit that adds it, whose message says what it bought."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import pickle
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -11,7 +13,7 @@ import pytest
 from hypothesis import strategies as st
 
 from dagflow.testing import check_operator, run_operator
-from operators import Expect, Filter, Map, Sample, Split, col, when
+from operators import Expect, Filter, Map, Sample, Select, Split, col, when
 from operators.expressions import programs
 from operators.transform.errors import ExpressionFailed, ExpressionRefused
 from operators.transform.expressions import values_of
@@ -120,6 +122,27 @@ def test_a_row_without_a_value_is_named() -> None:
         "  part        col('n') * col('m')",
         "  values      n = 4611686018427387904, m = 2",
     ]
+
+
+def place_of(text: str) -> str:
+    """Return the line and the column of a text in this file, whose first place is where it is written."""
+    before, _, _ = Path(__file__).read_text().partition(text)
+    return f"{before.count(chr(10)) + 1}:{len(before.rpartition(chr(10))[2]) + 1}"
+
+
+def test_the_part_that_is_wrong_is_named_with_line_and_column() -> None:
+    total = (
+        col("n")
+        + col("first_wrong").str.lower()
+    )  # fmt: skip
+    with pytest.raises(ExpressionRefused) as refused:
+        run_operator(Select("*", total=total), {"input": [pa.record_batch({"n": [1], "first_wrong": [2]})]})
+    assert f"  where       {refused.value.where}\n" in str(refused.value)
+    assert refused.value.where.endswith(place_of('col("first_wrong")'))
+    product = pickle.loads(pickle.dumps(1 + col("n") * col("second_wrong")))
+    with pytest.raises(ExpressionFailed) as failed:
+        run_operator(Map(product), {"input": [pa.record_batch({"n": [2**62], "second_wrong": [4]})]})
+    assert failed.value.where.endswith(place_of('col("n") * col("second_wrong")'))
 
 
 def test_rows_without_a_value_are_skipped_or_routed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagflow.errors import NeverInserted
+from dagflow.errors import ExpressionRefused, NeverInserted
 from dagflow.testing import OperatorTask, check_operator, run_operator
-from operators import HashJoin
+from operators import HashJoin, Join, col
 from operators.join.change import KINDS
 from operators.join.errors import JoinColumnChanged, JoinColumnsUnknown, JoinKeysDiffer, JoinRecordNotKept
 from tests.operators.small_portions import small_portions
@@ -80,15 +81,25 @@ def stands(case: Case, side: str) -> list[tuple[Any, ...]]:
     return [values[row] for row in rows.elements()]
 
 
-def expected(case: Case, how: str) -> Counter[tuple[Any, ...]]:
+def expected(case: Case, how: str, condition: str | None = None, *, crosses: bool = False) -> Counter[tuple[Any, ...]]:
+    """Return the rows of SQL. `condition`: a further one. `crosses`: rows are joined without the columns in common."""
     keys = [f"k{number}" for number in range(len(case.kinds))]
     with duckdb.connect() as connection:
         for side in SIDES:
             schema = pa.schema([(f.name, pa.string() if f.type == pa.float64() else f.type) for f in case.schema(side)])
             rows = [dict(zip(schema.names, plain(row), strict=True)) for row in stands(case, side)]
             connection.register(f"{side}_rows", pa.Table.from_pylist(rows, schema))
-        columns = "*" if how in ("semi", "anti") else f"{', '.join(keys)}, v, w"
-        found = connection.sql(f"SELECT {columns} FROM left_rows {how} JOIN right_rows USING ({', '.join(keys)})")
+        equal = [] if crosses else [f"l.{key} = r.{key}" for key in keys]
+        on = " AND ".join([*equal, *([f"({condition})"] if condition else [])]) or "true"
+        if how in ("semi", "anti"):
+            query = (
+                f"SELECT * FROM left_rows l WHERE {'NOT ' if how == 'anti' else ''}EXISTS (SELECT * FROM right_rows r WHERE {on})"
+            )
+        else:
+            every = [f"l.{key}" if crosses else f"coalesce(l.{key}, r.{key})" for key in keys]
+            columns = ", ".join([*every, "v", *(f"r.{key}" for key in keys if crosses), "w"])
+            query = f"SELECT {columns} FROM left_rows l {how} JOIN right_rows r ON {on}"
+        found = connection.sql(query)
         return Counter(map(plain, found.fetchall()))
 
 
@@ -124,6 +135,30 @@ def test_any_changes_of_both_sides(how: str, case: Case, small: bool) -> None:
     with small_portions(small=small):
         *_, found = joined(case, how)
     assert found == expected(case, how)
+
+
+CONDITIONS = {"v < w": col("v") < col("w"), "v = w OR l.k0 IS NULL": (col("v") == col("w")) | col("k0").is_null()}
+
+
+@pytest.mark.parametrize("how", KINDS)
+@settings(max_examples=examples(150), deadline=None)
+@given(case=cases(), condition=st.sampled_from([None, *CONDITIONS]), crosses=st.booleans(), small=st.booleans())
+def test_any_condition_with_a_key_or_without(how: str, case: Case, condition: str | None, crosses: bool, small: bool) -> None:
+    where = {} if condition is None else {"where": CONDITIONS[condition]}
+    with small_portions(small=small):
+        *_, found = joined(case, how, **where, **({"by": ()} if crosses else {}))
+    assert found == expected(case, how, condition, crosses=crosses)
+
+
+def test_join_is_a_join_of_rows() -> None:
+    sides = {"left": [pa.table({"a": [1, 2], "n": [5, 6]})], "right": [pa.table({"b": [2], "n": [7]})]}
+    assert run_operator(Join({"a": "b"}), sides)["output"] == [{"a": 2, "n": 6, "n_right": 7}]
+    assert len(run_operator(Join(), sides)["output"]) == 2
+    assert run_operator(pickle.loads(pickle.dumps(Join({"a": "b"}, "semi"))), sides)["output"] == [{"a": 2, "n": 6}]
+    with pytest.raises(ExpressionRefused, match="there is no column 'm'"):
+        run_operator(Join({"a": "b"}, where=col("m") > 1), sides)
+    with pytest.raises(ValueError, match='it needs scope="all", and no combine'):
+        run_operator(Join("n", where=col("n") > 1, scope="window"), sides)
 
 
 @pytest.mark.parametrize("how", ["inner", "left", "full"])
