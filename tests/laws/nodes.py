@@ -73,7 +73,8 @@ class Node:
         kind: the name of its kind in the registry.
         inputs: the streams that it takes, by their names: `s0` of a source, `n2.output` of a node.
         args: its properties.
-        partitions: how many it has; None: as many as the planner gives it.
+        partitions: how many it has in the first launch; more than one change with each launch. None: as many as the planner
+            gives it.
     """
 
     kind: str
