@@ -137,7 +137,7 @@ class _Launches:
         while not run.ended and clock.waits < ENOUGH:
             time.sleep(0.005)
         run.stop()
-        return self._counted(run.wait(60))
+        return self._counted(run.wait(300))
 
     def _counted(self, report: RunReport) -> RunReport:
         names = [f"s{number}_reader" for number in range(len(self.case.sources))]
