@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from typing import Any
 
@@ -105,6 +105,7 @@ class Contributions:
     remarks: list[str] = attrs.field(factory=list)
     _parts: dict[tuple[int, str, str], Contribution] = attrs.field(factory=dict, init=False)
     _places: int = attrs.field(default=0, init=False)
+    _read: set[str] = attrs.field(factory=set, init=False)
 
     def of_row(self, written: FileOrigin, row: int) -> tuple[Contribution, ...]:
         """Return what a row of a file was made of. Raises BehindExchange, and what running the application again raises."""
@@ -116,6 +117,8 @@ class Contributions:
         one = origin.emitted.record
         rows = {self.past.window: [one if _is_batch(one) else [one]]}
         self._behind(head, receives, rows)
+        if not self._parts:
+            raise BehindExchange(written.operator, written.task or "")
         return tuple(part for _, part in sorted(self._parts.items()))
 
     def _head(self, stage: Stage, operator: str, *, is_sink: bool = False) -> tuple[str, bool]:
@@ -195,10 +198,17 @@ class Contributions:
             if keeps:
                 all_rows = [chunk for chunks in rows.values() for chunk in chunks]
                 one = self._wanted(operator, sink.port, all_rows, receives)
-                wanted = dict.fromkeys(range(self.past.window + 1), one)
+                wanted = dict.fromkeys(self._windows(), one)
             else:
                 wanted = {window: self._wanted(operator, sink.port, chunks, receives) for window, chunks in rows.items()}
             self._arriving(source, wanted)
+
+    def _windows(self) -> list[int]:
+        """Return the row's window and all before it, as far as they are kept."""
+        kept = sorted(window for window in self.past.log.windows("plan") if window <= self.past.window)
+        if kept and kept[0]:
+            self.remarks.append(f"windows before {kept[0]} are no longer kept, and count nothing (retain_windows)")
+        return kept
 
     def _wanted(self, operator: str, port: str, rows: Sequence[Chunk], receives: bool) -> Wanted:
         """Return the rows of an input of which an operator made some rows."""
@@ -207,8 +217,8 @@ class Contributions:
             return self._all(operator, f"more than {MAX_KEYS:,} rows")
         if receives or node.operator.selects_rows:
             return Wanted(frozenset(value for chunk in rows for value in _whole(chunk)), _whole)
-        if isinstance(node.operator, NamesSources):
-            return _named(node.operator, port, rows)
+        if isinstance(node.operator, NamesSources) and (named := _named(node.operator, port, rows)) is not None:
+            return named
         key = self._key(operator, port)
         if key is None:
             return self._all(operator, "its input has no key")
@@ -222,6 +232,8 @@ class Contributions:
             return Wanted()
         if None in keys:
             return self._all(operator, f"its rows do not have its key ({key})")
+        if node.operator.follows_event_time:
+            self.remarks.append(f"{operator!r} groups by time, too: records of its key in other time windows count as well")
         tp = self.plan.dag.types[PortName(operator, port)]
         own = frozenset(value[0] if isinstance(value, tuple) else value for value in keys)
         return Wanted(own, lambda chunk: [_canonical(_alone(value)) for value in _keys(chunk, key, tp)])
@@ -247,12 +259,14 @@ class Contributions:
         """Find what the wanted rows were made of that came from an output port, and continue from there."""
         stage = self.plan.stage_of(port.operator)
         head, receives = self._head(stage, port.operator)
+        if stage.level == 0 and head == stage.head:
+            if head in self._read:
+                self.remarks.append(f"records of {head!r} lead to the row in several ways, and count once for each")
+            self._read.add(head)
         found: dict[int, list[Chunk]] = {}
-        forgotten = []
         for window, some in sorted(wanted.items()):
             past = self.past if window == self.past.window else self.past.other(window)
-            if past is None:
-                forgotten.append(window)
+            if past is None:  # its records go while we look
                 continue
             try:
                 rows = self._of_window(past, stage, head, receives, port, some)
@@ -261,8 +275,6 @@ class Contributions:
                 continue
             if rows:
                 found[window] = rows
-        if forgotten:
-            self.remarks.append(f"windows up to {max(forgotten)} are no longer kept, and count nothing (retain_windows)")
         if not found:
             return
         if stage.level or head != stage.head:
@@ -296,7 +308,10 @@ class Contributions:
             first = Contribution(window=past.window, head=head, path=item.path, items=(), rows=0)
             known = self._parts.get(key, first)
             self._parts[key] = attrs.evolve(
-                known, items=(*known.items, item), rows=known.rows + count, positions=(*known.positions, *positions)
+                known,
+                items=known.items if item in known.items else (*known.items, item),
+                rows=known.rows + count,
+                positions=tuple(dict.fromkeys((*known.positions, *positions))),
             )
 
 
@@ -420,7 +435,7 @@ def _row(record: Any) -> Mapping[str, Any] | None:
     return None
 
 
-def _columns(chunk: Chunk, names: Sequence[str]) -> list[Hashable] | None:
+def _columns(chunk: Chunk, names: Collection[str]) -> list[Hashable] | None:
     """Return the values of columns for each row of a chunk; None where it does not have them."""
     if _is_batch(chunk):
         if not set(names) <= set(chunk.schema.names):
@@ -449,23 +464,25 @@ def _whole(chunk: Chunk) -> list[Hashable]:
     ]
 
 
-def _named(operator: NamesSources, port: str, rows: Sequence[Chunk]) -> Wanted:
-    """Return the rows of an input whose columns have the values of an operator's own rows, where it says which these are."""
+def _named(operator: NamesSources, port: str, rows: Sequence[Chunk]) -> Wanted | None:
+    """Return the rows of an input whose columns have the values of an operator's own rows; None where it does not say which."""
     found: list[Mapping[str, Any]] = []
     for chunk in rows:
         found += chunk.to_pylist() if _is_batch(chunk) else [row for record in chunk if (row := _row(record)) is not None]
-    known: dict[tuple[str, ...], tuple[dict[str, str], frozenset[Hashable]]] = {}
+    made = tuple(found[0]) if found else ()
+    if operator.source_columns(port, (), made) is None:
+        return None
+    known: dict[tuple[str, ...], tuple[list[str], frozenset[Hashable]]] = {}
 
     def of(chunk: Chunk) -> list[Hashable]:
-        row = None if _is_batch(chunk) else _row(chunk[0]) if chunk else {}
-        columns = tuple(chunk.schema.names) if _is_batch(chunk) else tuple(row or ())
+        columns = tuple(chunk.schema.names) if _is_batch(chunk) else tuple(_row(chunk[0]) or ()) if chunk else ()
         if columns not in known:
-            names = operator.source_columns(port, columns, tuple(found[0]))
-            known[columns] = names, frozenset(tuple(_canonical(each[name]) for name in names.values()) for each in found)
+            names = operator.source_columns(port, columns, made) or {}
+            known[columns] = list(names), frozenset(tuple(_canonical(each[name]) for name in names.values()) for each in found)
         names, values = known[columns]
-        return [value in values for value in _columns(chunk, list(names)) or ()]
+        return [value in values for value in _columns(chunk, names) or ()]
 
-    return Wanted(frozenset([True]), of) if found else Wanted()
+    return Wanted(frozenset([True]), of) if found else None
 
 
 def _keys(chunk: Chunk, key: Key, tp: Any) -> list[Any]:

@@ -245,7 +245,8 @@ def _steps(locator: ApplicationLocator, exact: bool) -> Sequence[Callable[[Trace
             if exact:
                 return attrs.evolve(found, written=written)
             kept = past[0].keeping_above(written.operator)
-            before = (past[0].other(window) for window in range(past[0].window if kept else 0))
+            earlier = sorted(window for window in past[0].log.windows("plan") if window < past[0].window) if kept else []
+            before = (past[0].other(window) for window in earlier)
             windows = [*(each for each in before if each is not None), past[0]]
             above = tuple(item for each in windows for item in each.items_above(written.operator))
             remarks = [*found.remarks, *([_BEHIND] if above else [])]

@@ -6,6 +6,7 @@ from dagflow.model.graph.changes import is_function_of_rows
 from dagflow.model.graph.checks import CheckedDag
 from dagflow.model.graph.dag import OperatorNode, PortName
 from dagflow.model.operator.base import Operator
+from dagflow.model.operator.map_state import KeyedState
 from dagflow.model.operator.ports import output_ports
 from dagflow.model.operator.protocols import EmitsItems, StateSize
 from dagflow.model.operator.state import WindowState, state_fields
@@ -42,7 +43,9 @@ def kept_by(dag: CheckedDag, node: OperatorNode) -> StateSize | None:
     size = operator.state_size([sink.port for source, sink in dag.upstream(node.name) if source in dag.changing])
     declared = state_fields(type(operator)).items()
     names = [name for name, kept in declared if not isinstance(kept, WindowState) and operator.keeps_state(name)]
-    return StateSize(f"its state: {', '.join(names)}", "") if size is None else size
+    keyed = any(isinstance(kept, KeyedState) and operator.keeps_state(name) for name, kept in declared)
+    grows = keyed and not isinstance(operator, EmitsItems)  # which keep what they have read
+    return StateSize(f"its state: {', '.join(names)}", None if grows else "") if size is None else size
 
 
 def unbounded(dag: CheckedDag) -> dict[str, str]:

@@ -155,7 +155,8 @@ class CurrentRows(Operator, Generic[T]):
             is_free = not self.partition_columns and not t.is_nested(field.type)  # files of other partitions stay as they are
             if not is_free or joint_type(before, field.type) is None:
                 check_alike(field.name, before, field.type)
-        counts = net.kept(self.rows.lookup(net.keys), COUNT) + net.counts
+        before = net.kept(self.rows.lookup(net.keys), COUNT)
+        counts = before + net.counts
         if len(counts) and counts.min() < 0:
             (row,) = net.rows.slice(int(counts.argmin()), 1).to_pylist()
             self._context.never_inserted(row, -counts.clip(max=0).sum())
@@ -166,7 +167,8 @@ class CurrentRows(Operator, Generic[T]):
         self.rows.remove(net.where(counts == 0).keys)
         if self.partition_columns:
             self._note(net.rows)
-        return len(counts), int(net.counts.clip(min=0).sum()), int(-net.counts.clip(max=0).sum())
+        moved = counts - before
+        return len(counts), int(moved.clip(min=0).sum()), int(-moved.clip(max=0).sum())
 
     def _note(self, rows: pa.RecordBatch) -> None:
         """Keep an example of the rows of each partition that have changed."""

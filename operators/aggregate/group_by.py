@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, get_args
 
 import attrs
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as t
@@ -246,9 +247,10 @@ class GroupByResult(GroupBy):
         inserted = retracted = 0
         if (table := self._grouping.merge(self.groups)) is not None:
             change = self._change(table, with_keys=True)
-            is_first = not change.before.num_rows
-            old, new = (change.before, change.after) if is_first else _differences(change, self.groups.keys)
-            inserted, retracted = new.num_rows, old.num_rows
+            if change.before.num_rows:
+                retracted, inserted = (each.num_rows for each in _differences(change, self.groups.keys))
+            else:
+                inserted = int(np.count_nonzero(change.after.column(ROWS).to_numpy() > 0))
             self.groups = Groups()
         self.moved = count_changes(self._context, self.moved, inserted, retracted)
         if not self._context.emits:

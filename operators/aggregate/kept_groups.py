@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.types as t
 
 from dagflow import KeyedTable, OperatorContext
-from operators.aggregate.accumulators import ROWS, Accumulator, Ints, check_alike, comparable, merged, retyped
+from operators.aggregate.accumulators import ROWS, Accumulator, Ints, check_alike, comparable, counts_of, merged, retyped
 from operators.aggregate.agg import Aggregation
 from operators.aggregate.errors import KeysKeptOtherwise, RowsNotKept
 
@@ -87,6 +87,7 @@ def add_groups(
         (table,), _ = retyped([table], accumulators, known)
         accumulators, codes = both, np.concatenate([np.arange(table.num_rows), places])
         after = merged([table, before], own, accumulators, codes)
+    after = _without_missing(after, accumulators, names, context)
     counts = after.column(ROWS).to_numpy()
     if len(counts) and counts.min() < 0:
         least = int(counts.argmin())
@@ -101,6 +102,33 @@ def add_groups(
     kept.put(keys if (counts > 0).all() else keys.filter(stays), columns)
     kept.remove(keys.filter(pa.array(counts <= 0)))
     return Change(before, after, places, accumulators)
+
+
+def _without_missing(
+    groups: pa.Table, accumulators: Sequence[Accumulator], names: Sequence[str], context: OperatorContext
+) -> pa.Table:
+    """Return groups without values that are taken back more often than they came. Raises NeverInserted, or counts them."""
+    rows = groups.column(ROWS).to_numpy()
+    missing = np.zeros(len(rows), np.int64)
+    for each in accumulators:
+        if not each.keeps_all:
+            continue
+        (part,) = each.parts
+        lists = groups.column(part).combine_chunks()
+        pairs, codes = pc.list_flatten(lists), pc.list_parent_indices(lists).to_numpy()
+        numbers = pairs.field("n").to_numpy()
+        is_there = (numbers > 0) | (rows[codes] < 0)  # such groups are told as a whole
+        if is_there.all():
+            continue
+        at = int(np.flatnonzero(~is_there)[0])
+        values = {name: groups.column(name)[int(codes[at])].as_py() for name in names}
+        if not t.is_struct(each.type):  # rows are kept as bytes
+            values[str(each.column)] = pairs.field("value")[at].as_py()
+        context.never_inserted(values, -numbers[~is_there].sum())
+        missing = np.maximum(missing, np.bincount(codes[~is_there], -numbers[~is_there], len(rows)).astype(np.int64))
+        stay = counts_of(codes[is_there], pairs.field("value").filter(pa.array(is_there)), numbers[is_there], groups.num_rows)
+        groups = groups.set_column(groups.column_names.index(part), part, stay)
+    return groups.set_column(groups.column_names.index(ROWS), ROWS, pa.array(rows + missing)) if missing.any() else groups
 
 
 def as_groups(rows: pa.Table, aggregates: Mapping[str, Aggregation]) -> tuple[pa.Table, tuple[Accumulator, ...]]:

@@ -140,11 +140,12 @@ def changed(
         [np.bincount(own[(own >= 0) & (side.signs == sign)], minlength=len(keys)) for own, side in zip(codes, sides, strict=True)]
         for sign in (1, -1)
     )
-    after = [before[side] + come[side] - gone[side] for side in (0, 1)]
     pools = []
     for side, other in ((0, 1), (1, 0)):
-        touched = come[other] + gone[other] > 0 if kind.pairs else (before[other] > 0) != (after[other] > 0)
+        is_first = (before[other] == 0) & (come[other] > 0)
+        touched = (gone[other] > 0) | (come[other] > 0 if kind.pairs else is_first)
         pools.append(kept[side].change(sides[side], codes[side], keys, before[side], (gone[side] > 0) | touched | loads_all))
+    after = [some + more - pool.gone(len(keys)) for some, more, pool in zip(before, come, pools, strict=True)]
     differs = (before[0] != after[0]) | (before[1] != after[1])
     some, none = (np.flatnonzero(differs & ((after[0] + after[1] > 0) == stays)) for stays in (True, False))
     counts.put(keys.take(some), {each.count: pa.array(numbers[some]) for each, numbers in zip(kept, after, strict=True)})

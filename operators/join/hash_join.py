@@ -162,10 +162,10 @@ class HashJoin(Operator, Generic[L, R, O]):
     def _key(self, port: str) -> Any:
         return self.by if port == "left" or self.right_by is None else self.right_by
 
-    def source_columns(self, port: str, columns: Sequence[str], made: Sequence[str]) -> dict[str, str]:
+    def source_columns(self, port: str, columns: Sequence[str], made: Sequence[str]) -> dict[str, str] | None:
         """Return the columns of a side, with those of the output that have their values."""
         if self.combine is not None:
-            return {}
+            return None
         by, key = names_of(self.by), names_of(self.partition_key(port))
         names = dict(zip(key, by, strict=True))
         if port == "left":

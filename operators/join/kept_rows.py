@@ -67,6 +67,10 @@ class Pool:
     after: Marks
     places: Ints
 
+    def gone(self, keys: int) -> Ints:
+        """Return of each key the number of rows that are no longer there."""
+        return np.bincount(self.codes[self.before & ~self.after & (self.codes >= 0)], minlength=keys)
+
 
 @attrs.frozen(eq=False)
 class KeptRows:

@@ -161,7 +161,34 @@ def test_what_cannot_be_run_again_is_told(tmp_path: Path) -> None:
     found = trace(str(out), newest(out)[0], exact=True, locator=ApplicationLocator(trust=True))
     assert {part.window for part in found.parts}.isdisjoint({0})
     assert found.remarks[0].startswith("window 0 could not be run again, and counts nothing: ")
-    for kind in ("plan", "decision"):
-        (out / "_dagflow" / kind / "0000000000").unlink()
+    (out / "_dagflow" / "plan" / "0000000000").unlink()
     found = trace(str(out), newest(out)[0], exact=True, locator=ApplicationLocator(trust=True))
-    assert found.remarks[0].startswith("windows up to 0 are no longer kept, and count nothing")
+    assert found.remarks[0].startswith("windows before 1 are no longer kept, and count nothing")
+
+
+@pytest.mark.parametrize(
+    ("application", "remark"),
+    [
+        (traced.hours, "'tumbling' groups by time, too"),
+        (traced.diamond, "records of 'read' lead to the row in several ways"),
+    ],
+)
+def test_what_counts_too_much_is_told(application: Any, remark: str, tmp_path: Path) -> None:
+    sold(tmp_path / "in", tmp_path / "out", application)
+    found = trace(str(tmp_path / "out"), newest(tmp_path / "out")[0], exact=True, locator=ApplicationLocator(trust=True))
+    assert found.problem is None
+    assert found.parts
+    assert any(each.startswith(remark) for each in found.remarks), found.remarks
+
+
+def test_combined_records_are_traced_by_their_key(tmp_path: Path) -> None:
+    rows = sold(tmp_path / "in", tmp_path / "out", traced.combined)
+    for offset in newest(tmp_path / "out"):
+        sales = counted(lambda sale, shop=rows[offset]["shop"]: sale[0] == shop)
+        assert parts_of(tmp_path / "out", offset) == {**sales, "shops.csv": 1}
+
+
+def test_rows_of_a_changelog_are_traced(tmp_path: Path) -> None:
+    rows = sold(tmp_path / "in", tmp_path / "out", traced.changes)
+    for offset in newest(tmp_path / "out"):
+        assert parts_of(tmp_path / "out", offset) == counted(lambda sale, shop=rows[offset]["shop"]: sale[0] == shop)

@@ -389,3 +389,39 @@ def classes(dag: DAG, conf: Settings) -> None:
     """The number of shops by the tens of their totals."""
     tens = Select("shop", **{"class": col("sold") // 10})
     sales_to(dag, conf, GroupBy("shop", sold=agg.sum("price")), tens, GroupBy("class", shops=agg.count()))
+
+
+def hours(dag: DAG, conf: Settings) -> None:
+    sales_to(dag, conf, Tumbling(3600, time=lambda sale: sale["number"] * 3_600_000_000, by="shop"))
+
+
+def shop_and_town(sale: Any, town: Any) -> InTown:
+    return InTown(sale["shop"], town["town"])
+
+
+@attrs.frozen
+class InTown:
+    shop: str
+    town: str
+
+
+def combined(dag: DAG, conf: Settings) -> None:
+    join = dag.add_operator("join", HashJoin[Any, Any, InTown]("shop", combine=shop_and_town))
+    dag.read(conf.input, format="csv").to(join.left)
+    dag.read(f"{conf.input}/../shops.csv", format="csv").to(join.right)
+    join.output.to(JsonLinesWriter(conf.output))
+
+
+def diamond(dag: DAG, conf: Settings) -> None:
+    """Each sale with the total of its shop."""
+    sales = dag.read(conf.input, format="csv")
+    join = dag.add_operator("join", HashJoin[Any, Any, Any]("shop"))
+    sales.to(join.left)
+    sales.to(GroupBy("shop", sold=agg.sum("price"))).to(join.right)
+    join.output.to(JsonLinesWriter(conf.output))
+
+
+def changes(dag: DAG, conf: Settings) -> None:
+    dag.read(conf.input, format="csv").to(GroupBy("shop", sold=agg.sum("price"))).to(
+        JsonLinesWriter(conf.output, mode="changelog")
+    )

@@ -106,8 +106,8 @@ def test_the_plan_says_what_is_kept_and_what_bounds_it(operator: Any, kept: str 
 def test_operators_of_users_are_shown_with_what_they_declare_or_say() -> None:
     dag = DAG("users")
     rows(dag).to(Kept(), name="kept").to(Console(), name="show")
-    assert views(dag)[0]["kept"].keeps == "its state: last"
-    assert unbounded(make_plan(dag).written) == {}
+    assert views(dag)[0]["kept"].keeps == "its state: last, bounded by nothing"
+    assert unbounded(make_plan(dag).written) == {"kept": "its state: last"}
     dag = DAG("users")
     rows(dag).to(Sized(), name="sized").to(Console(), name="show")
     assert unbounded(make_plan(dag).written) == {"sized": "rows that change at "}

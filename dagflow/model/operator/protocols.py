@@ -44,11 +44,11 @@ class Keyed:
 class NamesSources(Protocol):
     """Keyed operators whose rows hold the values of rows that they were made of, not only their key."""
 
-    def source_columns(self, port: str, columns: Sequence[str], made: Sequence[str]) -> dict[str, str]:
+    def source_columns(self, port: str, columns: Sequence[str], made: Sequence[str]) -> dict[str, str] | None:
         """Return columns of an input port, with those of the output that have their values.
 
         A row of the output was made of the rows that have its values in these columns. Of other operators, these are the columns
-        of the key, or all where it selects rows.
+        of the key, or all where it selects rows. None: these.
 
         Args:
             port: the input port.

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Generic
 
 import attrs
@@ -60,6 +61,10 @@ class Changelog(Operator, Generic[T]):
     def partition_key(self, port: str) -> Any:
         """Return the keys, so that both halves of an update meet; without any, the whole row."""
         return self.keys or None
+
+    def source_columns(self, port: str, columns: Sequence[str], made: Sequence[str]) -> dict[str, str]:
+        """Return all columns of the input: a row is that of the change."""
+        return {name: name for name in columns}
 
     def setup(self, context: OperatorContext) -> None:
         """Keep the context, which tells whether rows are taken back."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from dagflow import DAG, InputPort, Operator, OperatorContext, OutputPort, launch
 from dagflow.errors import NeverInserted
+from dagflow.planning.unique_rows import UniqueRows
 from dagflow.testing import Collector, OperatorTask
 from operators import Deduplicate, Distinct, GroupBy, HashJoin, TopN, agg
 from operators.aggregate.current_rows import CurrentRows
@@ -67,6 +69,53 @@ def test_rows_of_joins_are_counted() -> None:
         task.end_window()
         assert (task.emitted["output"], task.retracted["output"]) == ([{"k": "a", "v": 1, "w": 1}], [])
         assert task.counters["never_inserted"] == 1
+        task.give("left", rows(("a", 3)))
+        task.end_window()
+        task.give("right", pa.record_batch({"k": ["a"], "w": [2]}))
+        task.end_window()
+        assert sorted((row["v"], row["w"]) for row in task.emitted["output"]) == [(1, 1), (1, 2), (3, 1), (3, 2)]
+
+
+@pytest.mark.parametrize("how", ["left", "full", "semi", "anti"])
+def test_a_partner_that_never_came_does_not_count(how: Any) -> None:
+    with OperatorTask(HashJoin("k", how=how, on_error="skip", right_columns="k: string, w: int64"), in_batches=True) as task:
+        task.give("left", rows(("a", 1)))
+        task.end_window()
+        task.give("right", pa.record_batch({"k": ["a"], "w": [7]}), retracts=True)
+        task.give("right", pa.record_batch({"k": ["a"], "w": [2]}))
+        task.end_window()
+        emitted = Counter(str(row) for row in task.emitted["output"])
+        emitted.subtract(str(row) for row in task.retracted["output"])
+        partner = {"left": {"w": 2}, "full": {"w": 2}, "semi": {}, "anti": None}[how]
+        standing = [] if partner is None else [str({"k": "a", "v": 1, **partner})]
+        assert [row for row, count in emitted.items() if count] == standing
+
+
+@pytest.mark.parametrize("function", ["max", "min", "count_distinct", "collect", "stddev"])
+@pytest.mark.parametrize("on_error", ["fail", "skip"])
+def test_values_that_never_came(function: str, on_error: str) -> None:
+    """The group has as many rows as before, and none of them has the value that is taken back."""
+    with OperatorTask(GroupBy("k", found=getattr(agg, function)("v"), on_error=on_error), in_batches=True) as task:
+        task.give("input", rows(("a", 1), ("a", 5)))
+        first = task.end_window()["output"]
+        task.give("input", rows(("a", 7)), retracts=True)
+        task.give("input", rows(("b", 1)))
+        if on_error == "fail":
+            with pytest.raises(NeverInserted, match="k='a', v=7 are taken back"):
+                task.end_window()
+        else:
+            assert [row["k"] for row in task.end_window()["output"]] == ["b"]
+            assert (task.counters["never_inserted"], task.retracted["output"]) == (1, [])
+            task.give("input", rows(("a", 1), ("a", 5)), retracts=True)
+            task.end_window()
+            assert task.retracted["output"] in ([], first)
+
+
+def test_keys_that_never_came() -> None:
+    with OperatorTask(UniqueRows(keys=("k",)), in_batches=True) as task:
+        task.give("input", rows(("a", 1)), retracts=True)
+        with pytest.raises(NeverInserted, match="k='a', v=1 are taken back"):
+            task.end_window()
 
 
 @attrs.frozen
