@@ -477,8 +477,8 @@ def _named(operator: NamesSources, port: str, rows: Sequence[Chunk]) -> Wanted |
     def of(chunk: Chunk) -> list[Hashable]:
         columns = tuple(chunk.schema.names) if _is_batch(chunk) else tuple(_row(chunk[0]) or ()) if chunk else ()
         if columns not in known:
-            names = operator.source_columns(port, columns, made) or {}
-            known[columns] = list(names), frozenset(tuple(_canonical(each[name]) for name in names.values()) for each in found)
+            same = operator.source_columns(port, columns, made) or {}
+            known[columns] = list(same), frozenset(tuple(_canonical(each[name]) for name in same.values()) for each in found)
         names, values = known[columns]
         return [value in values for value in _columns(chunk, names) or ()]
 

@@ -63,7 +63,7 @@ class CurrentRows(Operator, Generic[T]):
     changes = WindowState[Portions | None](None)
     rows = TableState()
     changed = TableState()
-    moved = State[list[int]](factory=lambda: [0, 0], merge=added_up)
+    uncounted = State[list[int]](factory=lambda: [0, 0], merge=added_up)
 
     def state_size(self, changing: Collection[str]) -> StateSize:
         """Return that the result is kept."""
@@ -111,7 +111,7 @@ class CurrentRows(Operator, Generic[T]):
         """Emit all rows that stand, at an emission point."""
         moved = [self._add(chunks) for (chunks,) in self._changes().take()]
         changed, inserted, retracted = (sum(numbers) for numbers in zip((0, 0, 0), *moved, strict=True))
-        self.moved = count_changes(self._context, self.moved, inserted, retracted)
+        self.uncounted = count_changes(self._context, self.uncounted, inserted, retracted)
         if not self._context.emits:
             self._context.hold(changed)
         elif (schema := self.rows.columns) is not None:

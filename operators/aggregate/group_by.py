@@ -234,7 +234,7 @@ class GroupByResult(GroupBy):
     waits_for_emission: ClassVar[bool] = True
 
     output = OutputPort[Any](empty_batches=True)
-    moved = State[list[int]](factory=lambda: [0, 0], merge=added_up)
+    uncounted = State[list[int]](factory=lambda: [0, 0], merge=added_up)
 
     @property
     def emits_changes(self) -> bool | None:  # type: ignore[override]
@@ -252,7 +252,7 @@ class GroupByResult(GroupBy):
             else:
                 inserted = int(np.count_nonzero(change.after.column(ROWS).to_numpy() > 0))
             self.groups = Groups()
-        self.moved = count_changes(self._context, self.moved, inserted, retracted)
+        self.uncounted = count_changes(self._context, self.uncounted, inserted, retracted)
         if not self._context.emits:
             self._context.hold(0 if table is None else table.num_rows)
         elif (columns := self.kept.columns) is not None:

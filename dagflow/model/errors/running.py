@@ -106,7 +106,7 @@ class StateNotPlain(RunError, TypeError):
 
 @error(kw_only=True)
 class NeverInserted(RunError, ValueError):
-    """More rows are taken back than have come. `sources`: the ports that may take back rows, of operators before."""
+    """More rows are taken back than have come. `group`: values of the first; `sources`: the ports that may take back rows."""
 
     group: str
     rows: int
@@ -116,9 +116,9 @@ class NeverInserted(RunError, ValueError):
     is_fatal: ClassVar[bool] = True
 
     def message(self) -> str:
-        by = f" by {' or '.join(self.sources)}" if self.sources else ""
+        rows = "a row" if self.rows == 1 else f"{self.rows:,} rows"
         return (
-            f"{self.rows} rows of the group {self.group} are taken back{by}, and have never come\n"
-            "  help: each row is taken back once, with exactly the values that it was emitted with: dagflow peek shows the rows of a\n"
+            f"{' or '.join(self.sources) or 'an operator before'} takes back {rows} that it has not emitted: {self.group}\n"
+            "  help: take each row back once, with exactly the values that it was emitted with; dagflow peek shows the rows of a\n"
             "        port. With on_error='skip', such rows are counted (never_inserted), and change nothing"
         )

@@ -252,9 +252,9 @@ def _data(event: DataEvent, step: Step) -> list[list[str]]:
         rows.append(["checkpoint", f"{event.new_checkpoint.hash}{moved}"])
     verdicts = _expectations(event)
     rows += [["expected" if not number else "", text] for number, text in enumerate(verdicts)]
-    told = {"expectations": verdicts, "changes": _changes(event)}
-    rows += [["changes", text] for text in told["changes"]]
-    extra = {name: value for name, value in event.extra.items() if not told.get(name)}
+    shown_above = {"expectations": verdicts, "changes": _changes(event)}
+    rows += [["changes", text] for text in shown_above["changes"]]
+    extra = {name: value for name, value in event.extra.items() if not shown_above.get(name)}
     if extra:
         rows.append(["extra", json.dumps(extra, ensure_ascii=False, sort_keys=True)])
     return rows
