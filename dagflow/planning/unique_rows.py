@@ -83,9 +83,7 @@ class UniqueRows(Operator, Generic[T]):
         if (net := self.input.net_changes(self.changes, self.keys)) is None:
             return
         counts = net.kept(self.rows.lookup(net.keys), COUNT) + net.counts
-        if len(counts) and counts.min() < 0:
-            (row,) = net.rows.slice(int(counts.argmin()), 1).to_pylist()
-            self._context.never_inserted(row, -counts.clip(max=0).sum())
+        counts = self._context.standing(counts, lambda at: net.rows.slice(at, 1).to_pylist()[0])
         if len(counts) and counts.max() > 1:
             (row,) = net.rows.slice(int(counts.argmax()), 1).to_pylist()
             raise RowsShareKeys(keys=self.keys, rows=int(counts.max()), row=repr(row)[:200])

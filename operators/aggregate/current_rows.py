@@ -156,11 +156,7 @@ class CurrentRows(Operator, Generic[T]):
             if not is_free or joint_type(before, field.type) is None:
                 check_alike(field.name, before, field.type)
         before = net.kept(self.rows.lookup(net.keys), COUNT)
-        counts = before + net.counts
-        if len(counts) and counts.min() < 0:
-            (row,) = net.rows.slice(int(counts.argmin()), 1).to_pylist()
-            self._context.never_inserted(row, -counts.clip(max=0).sum())
-            counts = counts.clip(min=0)
+        counts = self._context.standing(before + net.counts, lambda at: net.rows.slice(at, 1).to_pylist()[0])
         stays = net.where(counts > 0)
         columns = {f".{field.name}": stays.rows.column(field.name) for field in stays.rows.schema}
         self.rows.put(stays.keys, {COUNT: pa.array(counts[counts > 0]), **columns})

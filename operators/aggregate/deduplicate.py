@@ -254,9 +254,7 @@ class Deduplicate(FirstOfEach[T], Generic[T]):
         found = self.kept.lookup(keys)
         before = pc.fill_null(found.column(ROWS), 0).to_numpy() if found.num_columns else numbers * 0
         now = before + numbers if self.input.is_changing else np.ones(len(keys), np.int64)
-        if now.min() < 0:
-            self._context.never_inserted({"content": b", ".join(list(self.numbers)[now.argmin()])}, -now.clip(max=0).sum())
-            now = now.clip(min=0)
+        now = self._context.standing(now, lambda at: {"content": b", ".join(list(self.numbers)[at])})
         came, changed, gone = (before == 0) & (now > 0), (before != now) & (now > 0), (before > 0) & (now == 0)
         self.kept.put(keys.filter(pa.array(changed)), {ROWS: pa.array(now[changed])})
         self.kept.remove(keys.filter(pa.array(gone)))

@@ -88,11 +88,10 @@ def add_groups(
         accumulators, codes = both, np.concatenate([np.arange(table.num_rows), places])
         after = merged([table, before], own, accumulators, codes)
     after = _without_missing(after, accumulators, names, context)
-    counts = after.column(ROWS).to_numpy()
-    if len(counts) and counts.min() < 0:
-        least = int(counts.argmin())
-        group = {name: after.column(name)[least].as_py() for name in names} or {"key": keys[least].as_py()}
-        context.never_inserted(group, -counts.clip(max=0).sum())
+    counts = context.standing(
+        after.column(ROWS).to_numpy(),
+        lambda at: {name: after.column(name)[at].as_py() for name in names} or {"key": keys[at].as_py()},
+    )
     stays, whole = pa.array(counts > 0), after.combine_chunks()
     columns = {name: whole.column(name).combine_chunks().filter(stays) for each in accumulators for name in each.parts}
     columns[ROWS] = whole.column(ROWS).combine_chunks().filter(stays)
@@ -100,7 +99,7 @@ def add_groups(
         column = whole.column(name).combine_chunks()
         columns[f"={name}"] = column.filter(stays) if with_keys else pa.nulls(len(columns[ROWS]), column.type)  # just the type
     kept.put(keys if (counts > 0).all() else keys.filter(stays), columns)
-    kept.remove(keys.filter(pa.array(counts <= 0)))
+    kept.remove(keys.filter(pa.array(counts == 0)))
     return Change(before, after, places, accumulators)
 
 

@@ -224,10 +224,7 @@ class RankedRows:
         was_there = np.arange(len(numbers)) < (0 if before is None else before.num_rows)
         ranked = ranking.ranked(rows, np.where(was_there, numbers, 0), numbers)
         earlier, left = ranked.numbers
-        if left.min() < 0:
-            (row,) = _named(ranked.rows.slice(int(left.argmin()), 1)).to_pylist()
-            context.never_inserted(row, -left.clip(max=0).sum())
-            left = left.clip(min=0)
+        left = context.standing(left, lambda at: _named(ranked.rows.slice(at, 1)).to_pylist()[0])
         stood, stand = ranking.standing(ranked, earlier), ranking.standing(ranked, left)
         _put(kept, ranking, ranked, left if keeps_all else stand, [ALL] if keeps_all else [])
         emit_rows(ranked.rows, stood - stand, output.retract_batch)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
 from dagflow.model.errors.running import NeverInserted
 from dagflow.model.types.records import ReaderRecord
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class Clock(Protocol):
@@ -433,6 +436,18 @@ class OperatorContext:
         if self.services.on_never_inserted is None:
             raise NeverInserted(group=group, rows=int(rows))
         self.services.on_never_inserted(group, int(rows))
+
+    def standing(self, counts: np.ndarray[Any, Any], values_of: Callable[[int], Mapping[str, object]]) -> np.ndarray[Any, Any]:
+        """Return how often rows stand: 0 where more are taken back than have come, which is reported (`never_inserted`).
+
+        Args:
+            counts: how often each row has come, less how often it was taken back.
+            values_of: returns the values of a row by its number.
+        """
+        if not len(counts) or counts.min() >= 0:
+            return counts
+        self.never_inserted(values_of(int(counts.argmin())), -counts.clip(max=0).sum())
+        return counts.clip(min=0)
 
     def saw(self, event_time: int) -> None:
         """Report the latest time of some records. Later windows have it as `event_time.seen`."""
