@@ -37,6 +37,11 @@ class JoinKind:
     left: bool | None
     right: bool
 
+    @property
+    def is_inner(self) -> bool:
+        """True if it emits pairs only."""
+        return self.pairs and self.left is None and not self.right
+
 
 KINDS: dict[How, JoinKind] = {
     "inner": JoinKind(pairs=True, left=None, right=False),
@@ -67,14 +72,18 @@ class JoinChange:
     def rows_where(self, holds: Callable[[Pairs], Marks]) -> tuple[list[Pairs], list[Pairs]]:
         """Return the rows that no longer hold, and those that hold now, of a join whose pairs meet another condition, too.
 
-        A row has a partner if one of its pairs does, so all pairs with the keys of the window are tried.
+        Of an inner join, pairs with a row that comes or goes are tried. Else a row has a partner if one of its pairs meets the
+        condition, so all pairs with the keys of the window are.
         """
         left, right, kind = self.left, self.right, self.kind
+        if kind.is_inner:
+            gone, come = ([_where(pair, holds) for pair in self.rows(retracts=retracts)] for retracts in (True, False))
+            return gone, come
         there = [(left.before, right.before), (left.after, right.after)]
         matched = [tuple(np.zeros(len(side.codes), bool) for side in (left, right)) for _ in there]
         changes: list[list[Pairs]] = [[], []]
         for pair in self._pairs(np.arange(len(left.codes)), np.arange(len(right.codes)), keep_all=False):
-            lefts, rights = (some.filter(of_marks(holds(pair))) for some in pair)
+            lefts, rights = _where(pair, holds)
             rows, partners = lefts.to_numpy(), rights.to_numpy()
             stands = [lefts_there[rows] & rights_there[partners] for lefts_there, rights_there in there]
             for (of_left, of_right), some in zip(matched, stands, strict=True):
@@ -117,6 +126,12 @@ class JoinChange:
         numbers = pa.array(rights)
         for rows, at in partners.pairs(self.left.codes[lefts], keep_all=keep_all):
             yield pa.array(lefts[rows]), numbers.take(at)
+
+
+def _where(pair: Pairs, holds: Callable[[Pairs], Marks]) -> Pairs:
+    """Return the pairs that meet a condition."""
+    some = of_marks(holds(pair))
+    return pair[0].filter(some), pair[1].filter(some)
 
 
 def changed(

@@ -306,7 +306,8 @@ class HashJoin(Operator, Generic[L, R, O]):
             raise self._rows.unknown("right")
         if kind.right and not knows_left and rights.rows.num_rows:
             raise self._rows.unknown("left")
-        change = changed(kind, lefts, rights, (left.kept, right.kept), self.counts, loads_all=self.where is not None)
+        tries_all = self.where is not None and not kind.is_inner
+        change = changed(kind, lefts, rights, (left.kept, right.kept), self.counts, loads_all=tries_all)
         others = change.right.rows if kind.pairs else change.right.rows.select([])
         pairs: Any = [change.rows(retracts=True), change.rows(retracts=False)]
         if self.where is not None:
