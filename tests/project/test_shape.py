@@ -46,13 +46,13 @@ BUDGET = {
     "operators/extras": 199,
     "operators/files": 1326,
     "operators/formats": 3138,
-    "operators/join": 836,
+    "operators/join": 846,
     "operators/logs": 2004,
     "operators/readers": 1055,
     "operators/sinks": 5283,
     "operators/sources": 739,
     "operators/tables": 658,
-    "operators/transform": 684,
+    "operators/transform": 743,
 }
 """Statements of each package, without imports and docstrings. A number may only fall: a commit that merges mechanisms lowers it.
 A new capability raises the number of its own package in the commit that adds it, whose message says what it bought."""
