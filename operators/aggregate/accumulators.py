@@ -95,7 +95,7 @@ class Accumulator:
             return cls(name, function, column, kind, keeps_all)
         adds = function in ("sum", "mean")
         is_number = t.is_integer(kind) or t.is_floating(kind) or t.is_decimal(kind) or t.is_null(kind) or t.is_duration(kind)
-        is_odd = t.is_decimal(kind) and not t.is_decimal128(kind)
+        is_odd = (t.is_decimal(kind) and not t.is_decimal128(kind)) or t.is_interval(kind)
         counts_up = adds or (function in ("quantile", "stddev"))
         is_time = t.is_duration(kind) and not adds
         if (counts_up and (not is_number or is_time)) or t.is_nested(kind) or is_odd:

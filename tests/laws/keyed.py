@@ -95,7 +95,7 @@ class Grouping(NodeKind):
     def _orders(self, node: Node, stream: Stream) -> dict[str, tuple[str, ...]]:
         """Return the columns that decide the order of rows, for each aggregate that has one: then all that are read, by name."""
         orders: dict[str, tuple[str, ...]] = node.args.get("orders", {})
-        read = {column for _, _, column in node.args["aggregates"] if column is not None and stream.column(column).of.is_plain}
+        read = {column for _, what, column in node.args["aggregates"] if column is not None and what != "count"}
         ties = sorted({*read, *(name for some in orders.values() for name in some)} - {*node.args["keys"]})
         return {name: tuple(dict.fromkeys([*some, *ties])) for name, some in orders.items()}
 
