@@ -90,6 +90,8 @@ class RowJoin:
         sizes = [np.append(row_bytes(each.columns, each.num_rows), 0) for each in (left, others)]  # at the end: of no row
         is_small = int(sizes[0].max() + sizes[1].max()) * MAX_PAIRS <= MAX_BATCH_BYTES
         for rows, partners in pairs:
+            if not len(rows):  # to take back nothing is refused, too, of a join that takes back no rows
+                continue
             runs: Iterable[slice] = [slice(None)]
             if not is_small:
                 each = [size[pc.fill_null(some, -1).to_numpy()] for size, some in zip(sizes, (rows, partners), strict=True)]

@@ -46,7 +46,7 @@ BUDGET = {
     "operators/extras": 199,
     "operators/files": 1326,
     "operators/formats": 3138,
-    "operators/join": 846,
+    "operators/join": 848,
     "operators/logs": 2004,
     "operators/readers": 1055,
     "operators/sinks": 5283,

@@ -5,18 +5,21 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import attrs
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dagflow import DAG
 from dagflow.errors import ExpressionRefused, NeverInserted
-from dagflow.testing import OperatorTask, check_operator, run_operator
+from dagflow.testing import Collector, OperatorTask, check_operator, run_dag, run_operator
 from operators import HashJoin, Join, col
 from operators.join.change import KINDS
 from operators.join.errors import JoinColumnChanged, JoinColumnsClash, JoinColumnsUnknown, JoinKeysDiffer, JoinRecordNotKept
@@ -167,6 +170,20 @@ def test_a_condition_is_an_expression(where: Any) -> None:
     wanted = "where takes no function: write an expression" if callable(where) else "where must be an expression over columns"
     with pytest.raises(TypeError, match=wanted):
         Join("k", where=where)
+
+
+def test_an_inner_join_with_a_condition_takes_back_nothing(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"k": [1, 1], "v": [1, 2]}), tmp_path / "rows.parquet")
+    sink = Collector[Any]()
+
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        rows, join = dag.read(tmp_path / "rows.parquet"), dag.add_operator("join", Join("k", where=col("v") < col("v_right")))
+        rows.to(join.left)
+        rows.to(join.right)
+        join.output.to(sink, name="sink")
+
+    run_dag(populate_dag, {})
+    assert sink.records == [{"k": 1, "v": 1, "v_right": 2}]
 
 
 def test_columns_clash_only_where_they_are_emitted_or_read() -> None:
