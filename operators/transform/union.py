@@ -30,6 +30,9 @@ class Union(OwnPorts, Generic[T]):
     Where the columns of an input are not known before the run, rows and dicts are compared as they come: by name with the inputs
     whose columns are known, or else with the first row of the task. Records of classes are emitted as they are.
 
+    Records of one input keep their order within a partition only. Where the planner puts an exchange before it and it has several
+    partitions, these get the records in turn, and what reads all of them gets them in any order.
+
     Args:
         count: the number of inputs. They are the ports `input_0`, `input_1`, … of `inputs`. All must be connected, to streams of
             one type.
