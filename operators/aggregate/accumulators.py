@@ -95,7 +95,7 @@ class Accumulator:
             return cls(name, function, column, kind, keeps_all)
         adds = function in ("sum", "mean")
         is_number = t.is_integer(kind) or t.is_floating(kind) or t.is_decimal(kind) or t.is_null(kind) or t.is_duration(kind)
-        is_odd = t.is_decimal(kind) and not t.is_decimal128(kind)
+        is_odd = (t.is_decimal(kind) and not t.is_decimal128(kind)) or t.is_interval(kind)
         counts_up = adds or (function in ("quantile", "stddev"))
         is_time = t.is_duration(kind) and not adds
         if (counts_up and (not is_number or is_time)) or t.is_nested(kind) or is_odd:
@@ -570,11 +570,14 @@ def _deviations(numbers: list[Any], counts: Ints, offsets: Ints) -> pa.Array:
 
 
 def _root(square: Fraction) -> float:
-    """Return the square root of an exact number as a float."""
-    if not square:
-        return 0.0
-    shift = (square.numerator.bit_length() - square.denominator.bit_length()) // 2  # of what a float may not hold
-    return math.ldexp(math.sqrt(square / Fraction(4) ** shift), shift)
+    """Return the square root of an exact number as a float, rounded once."""
+    shift = max(64, 64 + (square.denominator.bit_length() - square.numerator.bit_length()) // 2)  # 64 bits of the root or more
+    scaled = square * 4**shift
+    root = math.isqrt(math.floor(scaled))
+    try:
+        return float(Fraction(2 * root + (root * root != scaled), 2 << shift))  # more than `root`, if only by a little
+    except OverflowError:
+        return math.inf
 
 
 def _merged_counts(counts: pa.Array, codes: Ints, groups: int, keep: str) -> pa.Array:

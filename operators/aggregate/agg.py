@@ -43,16 +43,16 @@ class Aggregation:
         """The columns that it reads."""
         return () if self.column is None else (self.column, *self.order_by)
 
-    def values_type(self, rows: pa.Schema, keys: Iterable[str]) -> pa.DataType:
+    def values_type(self, rows: pa.Schema, ties: Iterable[str]) -> pa.DataType:
         """Return the type of the values of rows that it aggregates. Raises ValueColumnRefused.
 
-        `rows`: the columns that a `GroupBy` reads, its keys among them.
+        `ties`: the columns that decide between rows which are equal in the order.
         """
         if self.column is None:
             return pa.int64()
         if not self.order_by:
             return rows.field(self.column).type
-        kind = type_of_rows(rows, self.order_by, {*rows.names} - {*keys} | {self.column})
+        kind = type_of_rows(rows, self.order_by, {*ties, self.column})
         for name in self.columns:
             if kind.get_field_index(name) < 0:
                 raise ValueColumnRefused(column=name, type=str(rows.field(name).type), lack="compared")
@@ -140,8 +140,9 @@ def collect(column: str) -> Aggregation:
 def first(column: str, *, order_by: str | Iterable[str]) -> Aggregation:
     """Return the value of a column in the first row in the order of some columns. The value may be null.
 
-    Rows that are equal in `order_by` are ordered by all columns that the `GroupBy` reads, by name. So aggregates with the same
-    `order_by` take their values from one row. Nulls come last in the order, and NaN after all numbers.
+    Rows that are equal in `order_by` are ordered by all columns that the `GroupBy` reads, by name, but those that it only counts.
+    So aggregates with the same `order_by` take their values from one row. Nulls come last in the order, and NaN after all
+    numbers.
     """
     return Aggregation("first", column, order_by=_some(order_by))
 

@@ -36,21 +36,24 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def type_of_rows(schema: pa.Schema, order_by: Iterable[str], others: Iterable[str]) -> pa.DataType:
-    """Return columns in the order in which they decide: those of the order, then others by name; without nested ones."""
+    """Return columns in the order in which they decide: those of the order, then others by name; without those of no order."""
     names = dict.fromkeys([*order_by, *sorted(others)])
     kinds = [(name, plain_type(schema.field(name).type)) for name in names]
-    return pa.struct([(name, kind) for name, kind in kinds if not t.is_nested(kind) and not t.is_decimal256(kind)])
+    return pa.struct([(name, kind) for name, kind in kinds if not _has_no_order(kind)])
+
+
+def _has_no_order(kind: pa.DataType) -> bool:
+    return bool(t.is_nested(kind) or t.is_decimal256(kind) or t.is_interval(kind))
 
 
 def wider_rows(old: pa.DataType, new: pa.DataType) -> pa.DataType:
     """Return the columns of two types of rows, each of the wider type. Their bytes are the same. Raises ColumnTypeChanged."""
-    kinds = []
-    for one, other in zip(old, new, strict=True):
-        both = wider(one.type, other.type)
-        if one.name != other.name or not (t.is_null(one.type) or t.is_null(other.type) or _basic(one.type) == _basic(other.type)):
-            raise ColumnTypeChanged(column=other.name, before=str(one.type), now=str(other.type))
-        kinds.append((one.name, both))
-    return pa.struct(kinds)
+    before, now = ({field.name: field.type for field in each} for each in (old, new))
+    for name in (*before, *now):
+        one, other = before.get(name), now.get(name)
+        if one is None or other is None or not (t.is_null(one) or t.is_null(other) or _basic(one) == _basic(other)):
+            raise ColumnTypeChanged(column=name, before=str(one or "not there"), now=str(other or "not there"))
+    return pa.struct([(name, wider(kind, now[name])) for name, kind in before.items()])
 
 
 def bytes_of_rows(batch: pa.RecordBatch, kinds: pa.DataType, result: str, *, last: bool) -> pa.Array:

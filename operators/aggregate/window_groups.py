@@ -128,8 +128,10 @@ class Grouping:
     def _take_types(self, groups: Groups, schema: pa.Schema, *, keeps_all: bool) -> None:
         """Take the types of columns. Raises ValueColumnRefused, and ColumnTypeChanged where the groups so far have others."""
         fresh = []
+        compared = {name for each in self.aggregates.values() if each.function != "count" for name in each.columns}
+        ties = compared - {*groups.keys}
         for name, each in self.aggregates.items():
-            kind = each.values_type(schema, groups.keys)
+            kind = each.values_type(schema, ties)
             fresh.append(Accumulator.of(name, each.function, each.column, kind, each.share, keeps_all=keeps_all))
         self._check_keys(groups, schema)
         groups.tables, groups.accumulators = retyped(groups.tables, groups.accumulators, fresh)

@@ -35,7 +35,7 @@ from operators.join.rules import join_problems
 from operators.join.sides import RecordSide, RowSide
 from operators.portions import Chunks, Portions
 from operators.problems import all_problems
-from operators.transform.expressions import AnyExpression, function_or_expression
+from operators.transform.expressions import AnyExpression, an_expression
 
 L = TypeVar("L", default=Any)
 R = TypeVar("R", default=Any)
@@ -96,9 +96,7 @@ class HashJoin(Operator, Generic[L, R, O]):
         default=None, kw_only=True, validator=a_key_or_none
     )
     how: How = attrs.field(default="inner", kw_only=True, validator=one_of(get_args(How)))
-    where: AnyExpression | None = attrs.field(
-        default=None, kw_only=True, validator=attrs.validators.optional(function_or_expression)
-    )
+    where: AnyExpression | None = attrs.field(default=None, kw_only=True, validator=attrs.validators.optional(an_expression))
     combine: Callable[[L, Any], O] | None = attrs.field(
         default=None, kw_only=True, validator=attrs.validators.optional(attrs.validators.is_callable())
     )

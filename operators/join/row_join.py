@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from dagflow import OperatorContext
 from dagflow.arrow_types import joint_type
 from operators.aggregate.fields import check_columns
+from operators.expressions.columns import Expression
 from operators.join.buffer import together
 from operators.join.errors import JoinColumnsClash, JoinColumnsDiffer, JoinColumnsUnknown, JoinKeyRefused, JoinKeysDiffer
 from operators.join.kept_rows import Marks
@@ -74,14 +75,23 @@ class RowJoin:
             yield from self.batches(left, right, ((pa.array(rows), partners) for rows, partners in pairs))
 
     def batches(
-        self, left: pa.RecordBatch, right: pa.RecordBatch, pairs: Iterable[tuple[pa.Array, pa.Array]]
+        self,
+        left: pa.RecordBatch,
+        right: pa.RecordBatch,
+        pairs: Iterable[tuple[pa.Array, pa.Array]],
+        *,
+        names_may_clash: bool = False,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield joined rows. `pairs`: rows of both sides, by their numbers; null for none."""
+        """Yield joined rows. `pairs`: rows of both sides, by their numbers; null for none. Raises JoinColumnsClash."""
         others = right.select([name for name in right.schema.names if name not in self.right_by])
         names = self._names(left.schema.names, others.schema.names)
+        if not names_may_clash:
+            self._check_names(names)
         sizes = [np.append(row_bytes(each.columns, each.num_rows), 0) for each in (left, others)]  # at the end: of no row
         is_small = int(sizes[0].max() + sizes[1].max()) * MAX_PAIRS <= MAX_BATCH_BYTES
         for rows, partners in pairs:
+            if not len(rows):  # to take back nothing is refused, too, of a join that takes back no rows
+                continue
             runs: Iterable[slice] = [slice(None)]
             if not is_small:
                 each = [size[pc.fill_null(some, -1).to_numpy()] for size, some in zip(sizes, (rows, partners), strict=True)]
@@ -101,8 +111,22 @@ class RowJoin:
                 yield pa.RecordBatch.from_arrays(columns, names=names)
 
     def holds(self, left: pa.RecordBatch, right: pa.RecordBatch, pair: tuple[pa.Array, pa.Array], where: Any) -> Marks:
-        """Return for which pairs of rows a condition holds, which is an expression over joined rows."""
-        masks = [mask_of(rows, where, self.context.name) for rows in self.batches(left, right, [pair])]
+        """Return for which pairs of rows a condition holds, which is an expression over joined rows.
+
+        Of semi and anti joins only the left side is emitted, so names may clash that it does not read.
+        """
+        masks = []
+        for rows in self.batches(
+            left, right, [pair], names_may_clash=True
+        ):  # of semi and anti joins, only the left side comes out
+            if isinstance(where, Expression):
+                self._check_names([name for name in rows.schema.names if name in where.columns()])
+            try:
+                masks.append(mask_of(rows, where, self.context.name))
+            except pa.ArrowInvalid as error:
+                if "Multiple matches for FieldRef" in str(error):
+                    self._check_names(rows.schema.names)
+                raise
         return np.concatenate([mask.to_numpy(zero_copy_only=False) for mask in masks] or [np.zeros(0, bool)])
 
     def right_table(self, batches: Sequence[pa.RecordBatch], port_schema: pa.Schema | None) -> pa.Table | None:
@@ -137,13 +161,15 @@ class RowJoin:
             raise JoinColumnsDiffer(operator=context.name, window=context.window, found=next(shown), said=next(shown))
 
     def _names(self, left: list[str], right: list[str]) -> list[str]:
-        """Return the names of the columns of both sides. Raises JoinColumnsClash."""
-        names = [*left, *(f"{name}{self.suffix}" if name in left else name for name in right)]
+        """Return the names of the columns of both sides."""
+        return [*left, *(f"{name}{self.suffix}" if name in left else name for name in right)]
+
+    def _check_names(self, names: list[str]) -> None:
+        """Raise JoinColumnsClash for names that are there twice."""
         twice = tuple(name for name in dict.fromkeys(names) if names.count(name) > 1)
         if twice:
             context = self.context
             raise JoinColumnsClash(operator=context.name, window=context.window, columns=twice, suffix=self.suffix)
-        return names
 
 
 def _as_type(keys: pa.Array, kind: pa.DataType) -> pa.Array | None:

@@ -91,7 +91,7 @@ class UnionColumnsDiffer(RunError, TypeError):
 
     Attributes:
         port, type: the input, and the type of the column there; None: it does not have the column.
-        other, other_type: the same of an input that has the column.
+        other, other_type: the same of an input that has the column, in an earlier or a later row where it is the same input.
     """
 
     code: ClassVar[str] = "DF920"
@@ -107,13 +107,42 @@ class UnionColumnsDiffer(RunError, TypeError):
     def message(self) -> str:
         there = f"{self.other} has it" + ("" if self.other_type is None else f" as {self.other_type}")
         if self.type is None:
+            port = f"a row of {self.port}" if self.port == self.other else self.port
+            there = "another one has it" if self.port == self.other else there
             return (
-                f"Union: {self.port} has no column {self.column!r}, and {there}\n"
+                f"Union: {port} has no column {self.column!r}, and {there}\n"
                 "  help: select the same columns before: Select(…); or fill them with nulls: Union(…, allow_missing_columns=True)"
             )
         return (
             f"Union: column {self.column!r} of {self.port} is {self.type}, and {there}: no type holds the values of both\n"
             f"  help: convert one of them before: Select('*', {self.column}=col({self.column!r}).cast({self.other_type!r}))"
+        )
+
+
+@error(kw_only=True)
+class UnionValueNotHeld(RunError, ValueError):
+    """A value of a `Union` is not held by the type that its column has for all inputs: a bad row.
+
+    Attributes:
+        type: the type of the column where the value is.
+        joint_type: the type of the column for all inputs.
+        value: the value as text; None if it is not known.
+    """
+
+    code: ClassVar[str] = "DF940"
+    example = {"column": "price", "type": "int64", "joint_type": "double", "value": "9007199254740993"}
+
+    column: str
+    type: str
+    joint_type: str
+    value: str | None = None
+
+    def message(self) -> str:
+        value = f"the {self.type} {self.value}" if self.value is not None else f"a value ({self.type})"
+        return (
+            f"Union: column {self.column!r} has {value}, and is {self.joint_type} for all inputs, which does not hold it\n"
+            f"  help: convert the others before: Select('*', {self.column}=col({self.column!r}).cast({self.type!r})); or leave such\n"
+            "        rows out: Union(…, on_error='skip')"
         )
 
 

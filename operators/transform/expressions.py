@@ -41,6 +41,18 @@ def function_or_expression(_: object, attribute: attrs.Attribute[Any], value: ob
         )
 
 
+def an_expression(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    """Validate a property that takes an expression over the batch, and no function."""
+    name = attribute.name
+    if callable(value):
+        raise TypeError(f"{name} takes no function: write an expression over columns, {name}=col('price') > col('limit')")
+    if not (hasattr(value, "cast") and hasattr(value, "isin")):
+        raise TypeError(
+            f"{name} must be an expression over columns, of col() or pyarrow.compute: {name}=col('price') > col('limit'); "
+            f"got {value!r} ({type(value).__name__})"
+        )
+
+
 def function_name(function: Any) -> str:
     """Return the name of a function for errors: with file and line, if it has them."""
     code = getattr(inspect.unwrap(function), "__code__", None)

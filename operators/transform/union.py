@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import permutations
 from typing import Any, ClassVar, Generic
 
 import attrs
@@ -12,7 +13,7 @@ from typing_extensions import TypeVar
 from dagflow import InputPort, OperatorContext, OutputPort, StreamColumns
 from dagflow.arrow_types import joint_type, type_named
 from dagflow.config import integer_from
-from operators.transform.errors import UnionColumnsDiffer
+from operators.transform.errors import UnionColumnsDiffer, UnionValueNotHeld
 from operators.transform.own_ports import OwnPorts, fixed
 
 T = TypeVar("T", default=Any)
@@ -23,8 +24,14 @@ class Union(OwnPorts, Generic[T]):
     """Emit the records of all inputs. `UNION ALL BY NAME` of SQL.
 
     Rows have the columns of the first input, in its order: those of the others are found by name. A column whose types differ
-    gets the one that holds the values of all, as int64 for int16; without such a type the streams are refused. Records of
-    classes are emitted as they are.
+    gets the one that holds the values of all, as int64 for int16; without such a type the streams are refused. Of integers and
+    floats that is float64: an integer that it does not hold, as 2**53 + 1, is a bad row (`on_error`).
+
+    Where the columns of an input are not known before the run, rows and dicts are compared as they come: by name with the inputs
+    whose columns are known, or else with the first row of the task. Records of classes are emitted as they are.
+
+    Records of one input keep their order within a partition only. Where the planner puts an exchange before it and it has several
+    partitions, these get the records in turn, and what reads all of them gets them in any order.
 
     Args:
         count: the number of inputs. They are the ports `input_0`, `input_1`, … of `inputs`. All must be connected, to streams of
@@ -32,7 +39,7 @@ class Union(OwnPorts, Generic[T]):
         allow_missing_columns: whether a column may be missing in some inputs. Its values are null there. Columns that the first
             input does not have come last.
 
-    Raises UnionColumnsDiffer.
+    Raises UnionColumnsDiffer; UnionValueNotHeld for a bad row.
 
     >>> from dagflow.testing import run_operator
     >>> run_operator(Union[str](2), {"input_0": ["a", "b"], "input_1": ["c"]})["output"]
@@ -58,8 +65,8 @@ class Union(OwnPorts, Generic[T]):
 
     def result_columns(self, port: str, arriving: Callable[[str], StreamColumns]) -> StreamColumns | None:
         """Return the columns of all inputs, where they are known."""
-        columns = {each.name: arriving(each.name).types for each in self.inputs}
-        if port != "output" or None in columns.values():
+        columns = {each.name: types for each in self.inputs if (types := arriving(each.name).types) is not None}
+        if port != "output" or len(columns) < self.count:
             return None
         try:
             return StreamColumns(self._together(columns))
@@ -67,42 +74,85 @@ class Union(OwnPorts, Generic[T]):
             return None
 
     def setup(self, context: OperatorContext) -> None:
-        """Find the columns of all rows."""
+        """Find the columns of all rows, as far as they are known."""
         schemas = {port.name: port.schema for port in self.inputs}
-        known = {
-            name: None if schema is None else {field.name: str(field.type) for field in schema}
-            for name, schema in schemas.items()
-        }
-        types = self._together(known)
+        self._known = {name: _types(schema) for name, schema in schemas.items() if schema is not None}
+        types = self._together(self._known)
         self._schema = pa.schema([(name, type_named(kind or "")) for name, kind in types.items()])
+        self._reference = {next(iter(self._known)): types} if self._known else {}
+        self._schemas: dict[str, tuple[pa.Schema, pa.Schema]] = {}
 
-    def _together(self, columns: Mapping[str, Mapping[str, str | None] | None]) -> dict[str, str | None]:
-        """Return the columns of all inputs, as far as they are known, by the columns of each. Raises UnionColumnsDiffer."""
-        known = {port: types for port, types in columns.items() if types is not None}
+    def _together(self, columns: Mapping[str, Mapping[str, str | None]]) -> dict[str, str | None]:
+        """Return the columns of all inputs by the columns of each. Raises UnionColumnsDiffer."""
         together: dict[str, str | None] = {}
         first: dict[str, str] = {}
-        for port, types in known.items():
+        for port, types in columns.items():
             for name, kind in types.items():
                 before = first.setdefault(name, port)
                 together[name] = kind if before == port else _wider(name, (before, together[name]), (port, kind))
-        for port, types in known.items():
+        for port, types in columns.items():
             if lacking := [name for name in together if name not in types and not self.allow_missing_columns]:
                 raise UnionColumnsDiffer(
                     port=port, column=lacking[0], type=None, other=first[lacking[0]], other_type=together[lacking[0]]
                 )
         return together
 
-    def _aligned(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return rows with the columns of all inputs."""
-        schema = self._schema
-        if not len(schema) or batch.schema.equals(schema):
+    def _check_names(self, port: str, types: Mapping[str, str | None]) -> None:
+        """Raise UnionColumnsDiffer where rows of an input do not have the columns of others, or of the first row that came."""
+        ((other, columns),) = (self._reference or {port: dict(types)}).items()
+        self._reference[other] = columns
+        if self.allow_missing_columns or columns.keys() == types.keys():
+            return
+        for (one, some), (another, others) in permutations([(port, types), (other, columns)]):
+            for name in others.keys() - some.keys():
+                raise UnionColumnsDiffer(port=one, column=name, type=None, other=another, other_type=others[name])
+
+    def _aligned(self, batch: pa.RecordBatch, port: str) -> pa.RecordBatch:
+        """Return rows with the columns of all inputs, as far as they are known, and with all of their own."""
+        arriving, schema = self._schemas.get(port, (None, None))
+        if arriving is None or not arriving.equals(batch.schema):
+            schema = self._schema_of(batch.schema, port)
+            self._schemas[port] = batch.schema, schema
+        if batch.schema.equals(schema):
             return batch
         names = batch.schema.names
         arrays = [
-            batch.column(field.name).cast(field.type) if field.name in names else pa.nulls(batch.num_rows, field.type)
+            _cast(batch.column(field.name), field) if field.name in names else pa.nulls(batch.num_rows, field.type)
             for field in schema
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _schema_of(self, arriving: pa.Schema, port: str) -> pa.Schema:
+        """Return the columns with which rows of an input are emitted. Raises UnionColumnsDiffer."""
+        if port in self._known and {*arriving.names} <= {*self._schema.names}:
+            return self._schema
+        self._check_names(port, _types(arriving))
+        if not self._known:
+            return arriving
+        own = {field.name: field.type for field in arriving}
+        types = self._together({**self._known, port: _types(arriving)})
+        kinds = {name: own[name] if kind in (None, str(own.get(name))) else type_named(kind) for name, kind in types.items()}
+        return pa.schema(list(kinds.items()))
+
+    def _filled(self, record: Any, port: str) -> Any:
+        """Return a record; a dict with the columns of all inputs, as far as they are known. Raises UnionColumnsDiffer."""
+        if not isinstance(record, dict) or any(record.keys() == columns.keys() for columns in self._reference.values()):
+            return record
+        self._check_names(port, dict.fromkeys(record))
+        return {**dict.fromkeys(self._schema.names), **record}
+
+
+def _types(schema: pa.Schema) -> dict[str, str | None]:
+    return {field.name: str(field.type) for field in schema}
+
+
+def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
+    """Return values in the type of all inputs. Raises UnionValueNotHeld."""
+    try:
+        return column.cast(field.type)
+    except pa.ArrowInvalid as error:
+        value = str(column[0]) if len(column) == 1 else None
+        raise UnionValueNotHeld(column=field.name, type=str(column.type), joint_type=str(field.type), value=value) from error
 
 
 def _wider(column: str, before: tuple[str, str | None], now: tuple[str, str | None]) -> str | None:
@@ -115,9 +165,18 @@ def _wider(column: str, before: tuple[str, str | None], now: tuple[str, str | No
     except ValueError:  # of a type that has no name
         return None
     both = joint_type(*types)
-    if both is None or any(_is_text(each) != _is_text(both) or _rounds(each, both) for each in types):
+    if both is None or any(_changes(each, both) for each in types):
         raise UnionColumnsDiffer(port=port, column=column, type=kind, other=other, other_type=other_type)
     return str(both)
+
+
+def _changes(kind: pa.DataType, to: pa.DataType) -> bool:
+    """Return whether values would change by a cast that does not refuse them: decimals that become floats, and bytes text."""
+    if pa.types.is_nested(kind) and pa.types.is_nested(to):
+        if not pa.types.is_struct(kind):
+            return any(_changes(kind.field(at).type, to.field(at).type) for at in range(kind.num_fields))
+        return any(_changes(field.type, to.field(field.name).type) for field in kind)
+    return (_is_text(kind) != _is_text(to) and not pa.types.is_null(kind)) or _rounds(kind, to)
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -125,7 +184,6 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _rounds(kind: pa.DataType, to: pa.DataType) -> bool:
-    """Return whether decimals would become floats, which a cast does not refuse."""
     return bool(pa.types.is_decimal(kind) and pa.types.is_floating(to))
 
 
@@ -138,14 +196,16 @@ def _inputs(count: int) -> dict[str, Any]:
 
 
 def _handlers(port: InputPort[Any], number: int) -> dict[str, Any]:
+    name = f"input_{number}"
+
     def one(self: Union[Any], record: Any) -> None:
-        self.output.emit(record)
+        self.output.emit(self._filled(record, name))
 
     def several(self: Union[Any], records: Iterator[Any]) -> None:
-        self.output.emit_all(records)
+        self.output.emit_all(self._filled(record, name) for record in records)
 
     def batch(self: Union[Any], batch: pa.RecordBatch) -> None:
-        self.output.emit_batch(self._aligned(batch))
+        self.output.emit_batch(self._aligned(batch, name))
 
     return {
         f"pass_{number}": port.process(one),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import attrs
+import pyarrow as pa
 
 from dagflow import Operator
 from operators import Average, Count, Deduplicate, Distinct, GroupBy, HashJoin, Join, Max, Min, Sum, TopN, agg, col
@@ -18,6 +20,7 @@ Aggregate = tuple[str, str, str | None]
 """An aggregate: the name of its result, its function, and its column."""
 
 
+SHARE = {"share": reference.SHARE}
 OF_ROWS = ("first", "last", "arg_min", "arg_max")
 """Functions that take a value of the first row or the last one."""
 
@@ -33,6 +36,8 @@ def result_column(name: str, function: str, column: Column | None) -> Column:
         return Column(name, "int", has_nulls=False)
     if function in ("arg_min", "arg_max"):
         return attrs.evolve(column, name=name, has_nulls=True)
+    if function in ("collect", "quantile", "stddev"):
+        return Column(name, "list" if function == "collect" else "float")
     kind = (
         {"short": "int", "real": "float", "decimal": "total"}.get(column.kind, column.kind) if function == "sum" else column.kind
     )
@@ -45,6 +50,11 @@ def aggregate_sql(function: str, column: Column | None) -> str:
         return "count(*)"
     name = f'"{column.name}"'
     some = f"FILTER (WHERE {name} IS NOT NULL)"
+    if function == "collect":
+        return f"list({name} ORDER BY {name}) {some}"
+    if function in ("quantile", "stddev"):
+        texts, kind = ("_of_texts", "VARCHAR") if column.of.text.startswith("decimal") else ("", "DOUBLE")
+        return f"nullif(exact_{function}{texts}(list({name}::{kind}) {some}), '')::DOUBLE"
     if column.of.is_float and function in ("sum", "mean"):
         both = f"bool_or({name} = 'inf'::DOUBLE) AND bool_or({name} = '-inf'::DOUBLE)"
         exact = f"exact_{function}(list({name}::DOUBLE) {some})"
@@ -74,6 +84,15 @@ def functions_of(column: Column) -> list[str]:
     ]
 
 
+def functions_of_all(column: Column, rng: random.Random) -> list[str]:
+    """Return the aggregates of `GroupBy` only that a column can have: they need all its values, or rows."""
+    return [
+        *(["count_distinct", rng.choice(OF_ROWS)] if column.of.is_plain else []),
+        *(["quantile", "stddev"] if column.of.is_number else []),
+        *(["collect"] if column.of.arrow == pa.int64() else []),
+    ]
+
+
 class Grouping(NodeKind):
     """`GroupBy` with any aggregates, by any columns or none."""
 
@@ -86,8 +105,7 @@ class Grouping(NodeKind):
         aggregates: list[Aggregate] = []
         for letter in "abc"[: rng.randint(0 if keys else 1, 3)]:
             column = rng.choice([None, *stream.columns, *stream.columns])
-            distinct = ["count_distinct", rng.choice(OF_ROWS)] if column is not None and column.of.is_plain else []
-            function = "count" if column is None else rng.choice([*functions_of(column), *distinct])
+            function = "count" if column is None else rng.choice([*functions_of(column), *functions_of_all(column, rng)])
             aggregates.append((f"{letter}{drawing.number}", function, column and column.name))
         orders = {name: drawing.some(stream.plain, 1, 2) for name, function, _ in aggregates if function in OF_ROWS}
         return Node("group", (name,), {"keys": keys, "aggregates": aggregates, "orders": orders, "combiner": rng.random() < 0.7})
@@ -95,7 +113,7 @@ class Grouping(NodeKind):
     def _orders(self, node: Node, stream: Stream) -> dict[str, tuple[str, ...]]:
         """Return the columns that decide the order of rows, for each aggregate that has one: then all that are read, by name."""
         orders: dict[str, tuple[str, ...]] = node.args.get("orders", {})
-        read = {column for _, _, column in node.args["aggregates"] if column is not None and stream.column(column).of.is_plain}
+        read = {column for _, what, column in node.args["aggregates"] if column is not None and what != "count"}
         ties = sorted({*read, *(name for some in orders.values() for name in some)} - {*node.args["keys"]})
         return {name: tuple(dict.fromkeys([*some, *ties])) for name, some in orders.items()}
 
@@ -109,13 +127,13 @@ class Grouping(NodeKind):
         return {"output": Stream(columns, True, unique_by(keys, columns))}
 
     def operator(self, node: Node, inputs: Sequence[Stream]) -> Operator:
-        orders = {
-            name: {"order_by" if what in ("first", "last") else "by": node.args["orders"][name]}
+        options: dict[str, dict[str, Any]] = {
+            name: {"order_by" if what in ("first", "last") else "by": node.args["orders"][name]} if what in OF_ROWS else SHARE
             for name, what, _ in node.args["aggregates"]
-            if what in OF_ROWS
+            if what in (*OF_ROWS, "quantile")
         }
         aggregates = {
-            name: agg.count() if column is None else getattr(agg, what)(column, **orders.get(name, {}))
+            name: agg.count() if column is None else getattr(agg, what)(column, **options.get(name, {}))
             for name, what, column in node.args["aggregates"]
         }
         return GroupBy(*node.args["keys"], **aggregates, combiner=node.args["combiner"])
@@ -325,8 +343,7 @@ class Joining(NodeKind):
         if more and rng.random() < 0.3:
             key.append(rng.choice(more))
         by, right_by = zip(*key, strict=True)
-        is_known = how not in ("right", "full") or left.record in PAIRS  # else no row of the left side in a partition is refused
-        node = Node("join", names, {"how": how, "by": by, "right_by": right_by}, partitions=None if is_known else 1)
+        node = Node("join", names, {"how": how, "by": by, "right_by": right_by})
         columns = names_of(self.streams(node, [left, right])["output"].columns)
         return node if len(columns) == len(set(columns)) else None  # other names need another suffix
 

@@ -13,7 +13,7 @@ import duckdb
 
 from tests.laws.cases import Case
 from tests.laws.columns import Columns, Rows, as_rows, names_of, table_of
-from tests.laws.reference import exact_mean, exact_sum
+from tests.laws.reference import exact_mean, exact_quantile, exact_stddev, exact_sum
 from tests.laws.registry import KINDS
 
 
@@ -27,7 +27,20 @@ def connected() -> Any:
         ("exact_mean_of_texts", exact_mean, "VARCHAR[]"),
     ):
         database.create_function(name, function, [kind], "DOUBLE")
+    for name, some in (("exact_quantile", exact_quantile), ("exact_stddev", exact_stddev)):
+        for of_texts, kind in (("", "DOUBLE[]"), ("_of_texts", "VARCHAR[]")):
+            database.create_function(name + of_texts, _as_text(some), [kind], "VARCHAR")
     return database
+
+
+def _as_text(function: Any) -> Any:
+    """Return a function of a list whose result is a text, empty for none: DuckDB makes null of a NaN of Python."""
+
+    def text(values: list[Any]) -> str:
+        result = function([float("nan") if value is None else value for value in values])
+        return "" if result is None else repr(result)
+
+    return text
 
 
 def differences(database: Any, case: Case, expected: Mapping[str, Rows]) -> list[str]:

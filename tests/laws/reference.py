@@ -58,6 +58,12 @@ def aggregated(function: str, values: Sequence[Any]) -> Any:
         return None
     if function in ("min", "max"):
         return (min if function == "min" else max)(values, key=rank_of)
+    if function == "collect":
+        return tuple(sorted(values, key=rank_of))
+    if function == "quantile":
+        return exact_quantile(values)
+    if function == "stddev":
+        return exact_stddev(values)
     if function == "sum":
         return rounded(total_of(values), 1) if isinstance(values[0], float) else sum(values)
     return rounded(total_of(values), len(values))
@@ -184,6 +190,35 @@ def joined(
                 if other not in matched:
                     results[*(key[by.index(at)] if at in by else None for at in range(widths[0])), *picked(other, others)] += m
     return results
+
+
+SHARE = 0.3
+"""The share of quantiles."""
+
+
+def exact_quantile(values: Sequence[Any]) -> float | None:
+    """Return the quantile of values, texts of them for decimals: between two floats in proportion."""
+    numbers = sorted((float(value) for value in values), key=rank_of)
+    if not numbers:
+        return None
+    at = SHARE * (len(numbers) - 1)
+    low, high = numbers[math.floor(at)], numbers[math.ceil(at)]
+    return low if at == math.floor(at) else low + (high - low) * (at - math.floor(at))
+
+
+def exact_stddev(values: Sequence[Any]) -> float | None:
+    """Return the sample standard deviation of values, texts of them for decimals, rounded once; None for less than two."""
+    if len(values) < 2:
+        return None
+    if any(isinstance(value, float) and not math.isfinite(value) for value in values):
+        return NAN
+    numbers = [Fraction(value) for value in values]
+    middle = sum(numbers, Fraction(0)) / len(numbers)
+    square = sum(((number - middle) ** 2 for number in numbers), Fraction(0)) / (len(numbers) - 1)
+    shift = max(0, 64 + (square.denominator.bit_length() - square.numerator.bit_length()) // 2 + 1)  # 128 bits of the root
+    whole = square * 4 ** (shift + 64)
+    root = math.isqrt(whole.numerator // whole.denominator)
+    return float(Fraction(2 * root + (root * root != whole), 2 ** (shift + 65)))  # beyond the half, where it is
 
 
 def exact_sum(values: Sequence[Any]) -> float:

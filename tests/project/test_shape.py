@@ -38,7 +38,7 @@ BUDGET = {
     "dagflow/telemetry": 801,
     "dagflow/testing": 1508,
     "operators": 129,
-    "operators/aggregate": 2420,
+    "operators/aggregate": 2425,
     "operators/compression": 663,
     "operators/contexts": 771,
     "operators/database": 109,
@@ -46,13 +46,13 @@ BUDGET = {
     "operators/extras": 199,
     "operators/files": 1326,
     "operators/formats": 3138,
-    "operators/join": 848,
+    "operators/join": 860,
     "operators/logs": 2004,
     "operators/readers": 1055,
     "operators/sinks": 5285,
     "operators/sources": 739,
     "operators/tables": 658,
-    "operators/transform": 684,
+    "operators/transform": 743,
 }
 """Statements of each package, without imports and docstrings. A number may only fall: a commit that merges mechanisms lowers it.
 A new capability raises the number of its own package in the commit that adds it, whose message says what it bought."""

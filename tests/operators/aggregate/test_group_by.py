@@ -17,7 +17,7 @@ import attrs
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from dagflow import DAG, Window
@@ -312,6 +312,14 @@ def test_integers_that_no_float_holds() -> None:
     assert run_operator(GroupBy(aggregates=wanted), {"input": [rows]})["output"] == [
         {"q": 2.0**63, "d": pytest.approx(statistics.stdev(map(Fraction, rows.column("v").to_pylist())))}
     ]
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False, min_value=-1e300, max_value=1e300), min_size=2, max_size=6))
+@example([0.0, 0.2])
+@example([0.3, 0.0, 2.469789055950102, -0.8370639980055117, 0.1, 1.0151253021450142])
+def test_a_deviation_is_rounded_once(values: list[float]) -> None:
+    found = run_operator(GroupBy(d=agg.stddev("v")), {"input": [pa.record_batch({"v": values})]})["output"]
+    assert found == [{"d": statistics.stdev(values)}]
 
 
 def test_a_quantile_is_of_a_share() -> None:

@@ -129,6 +129,28 @@ def test_what_cannot_be() -> None:
     assert [str(each) for each in AGGREGATES.values()][-2:] == ["agg.arg_max('x', by='t')", "agg.last('t', order_by=('x', 't'))"]
 
 
+@pytest.mark.parametrize("name", ["z", "a"])
+def test_a_column_that_is_only_counted_may_be_null_first_and_a_list_later(name: str) -> None:
+    batches = [pa.record_batch({"k": [1], "v": [value], "o": [1], name: lists}) for value, lists in ((5, [None]), (4, [[1]]))]
+    for some in (batches, batches[::-1]):
+        grouping = GroupBy("k", x=agg.first("v", order_by="o"), n=agg.count(name))
+        assert run_operator(grouping, {"input": some})["output"] == [{"k": 1, "x": 4, "n": 1}]
+
+
+def test_a_list_after_nulls_is_refused_by_its_name() -> None:
+    batches = [pa.record_batch({"a": values, "v": [1], "o": [1]}) for values in (pa.nulls(1), pa.array([[1]]))]
+    grouping = GroupBy(x=agg.first("v", order_by="o"), y=agg.first("a", order_by="o"))
+    with pytest.raises(ValueColumnRefused, match="an aggregate is of the column 'a', whose values are list"):
+        run_operator(grouping, {"input": batches})
+
+
+@pytest.mark.parametrize("aggregate", [agg.first("i", order_by="o"), agg.arg_max("o", by="i"), agg.min("i"), agg.collect("i")])
+def test_intervals_have_no_order(aggregate: Any) -> None:
+    rows = pa.record_batch({"i": pa.array([pa.MonthDayNano([1, 2, 3])], pa.month_day_nano_interval()), "o": [1]})
+    with pytest.raises(ValueColumnRefused, match="an aggregate is of the column 'i', whose values are month_day_nano_interval"):
+        run_operator(GroupBy(x=aggregate), {"input": [rows]})
+
+
 def test_types_of_results_are_known_before_there_are_rows() -> None:
     assert AGGREGATES["first"].result_type("int16") == "int16"
     assert AGGREGATES["first"].result_type("dictionary<values=string, indices=int32, ordered=0>") == "string"

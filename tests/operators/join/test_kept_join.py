@@ -5,20 +5,24 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import attrs
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dagflow import DAG
 from dagflow.errors import ExpressionRefused, NeverInserted
-from dagflow.testing import OperatorTask, check_operator, run_operator
+from dagflow.testing import Collector, OperatorTask, check_operator, run_dag, run_operator
 from operators import HashJoin, Join, col
 from operators.join.change import KINDS
-from operators.join.errors import JoinColumnChanged, JoinColumnsUnknown, JoinKeysDiffer, JoinRecordNotKept
+from operators.join.errors import JoinColumnChanged, JoinColumnsClash, JoinColumnsUnknown, JoinKeysDiffer, JoinRecordNotKept
 from tests.operators.small_portions import small_portions
 from tests.tiers import examples
 
@@ -159,6 +163,42 @@ def test_join_is_a_join_of_rows() -> None:
         run_operator(Join({"a": "b"}, where=col("m") > 1), sides)
     with pytest.raises(ValueError, match='it needs scope="all", and no combine'):
         run_operator(Join("n", where=col("n") > 1, scope="window"), sides)
+
+
+@pytest.mark.parametrize("where", [lambda row: row["v"] > 1, True, "v > 1"])
+def test_a_condition_is_an_expression(where: Any) -> None:
+    wanted = "where takes no function: write an expression" if callable(where) else "where must be an expression over columns"
+    with pytest.raises(TypeError, match=wanted):
+        Join("k", where=where)
+
+
+def test_an_inner_join_with_a_condition_takes_back_nothing(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"k": [1, 1], "v": [1, 2]}), tmp_path / "rows.parquet")
+    sink = Collector[Any]()
+
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        rows, join = dag.read(tmp_path / "rows.parquet"), dag.add_operator("join", Join("k", where=col("v") < col("v_right")))
+        rows.to(join.left)
+        rows.to(join.right)
+        join.output.to(sink, name="sink")
+
+    run_dag(populate_dag, {})
+    assert sink.records == [{"k": 1, "v": 1, "v_right": 2}]
+
+
+def test_columns_clash_only_where_they_are_emitted_or_read() -> None:
+    sides = {
+        "left": [pa.table({"k": [1, 2], "v": [1, 2], "v_right": [0, 0]})],
+        "right": [pa.table({"k": [1, 2], "v": [9, 9], "w": [2, 2]})],
+    }
+    for where in (col("v") < col("w"), pc.field("v") < pc.field("w")):
+        assert [row["k"] for row in run_operator(Join("k", "semi", where), sides)["output"]] == [1]
+        assert [row["k"] for row in run_operator(Join("k", "anti", where), sides)["output"]] == [2]
+        with pytest.raises(JoinColumnsClash, match="'v_right'"):
+            run_operator(Join("k", "inner", where), sides)
+    for where in (col("v_right") < col("w"), pc.field("v_right") < pc.field("w")):
+        with pytest.raises(JoinColumnsClash, match="'v_right'"):
+            run_operator(Join("k", "semi", where), sides)
 
 
 @pytest.mark.parametrize("how", ["inner", "left", "full"])

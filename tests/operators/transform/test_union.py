@@ -4,6 +4,7 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import attrs
 import cloudpickle
 import duckdb
 import pyarrow as pa
@@ -12,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow import DAG, ReaderRecord, StreamColumns
+from dagflow import DAG, InputPort, Operator, OutputPort, ReaderRecord, StreamColumns
 from dagflow.arrow_types import type_named
-from dagflow.errors import BadValue, DagErrors, InputUnconnected, OperatorFailed, UnionColumnsDiffer
+from dagflow.errors import BadValue, DagErrors, InputUnconnected, UnionColumnsDiffer, UnionValueNotHeld
 from dagflow.ledger import read_dataset
 from dagflow.model.graph.checks import check
 from dagflow.model.graph.dag import PortName
@@ -142,7 +143,14 @@ def test_missing_columns_are_refused_or_null(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "second"), [("int64", "string"), ("decimal128(9, 2)", "float64"), ("bool", "int64"), ("string", "binary")]
+    ("first", "second"),
+    [
+        ("int64", "string"),
+        ("decimal128(9, 2)", "float64"),
+        ("bool", "int64"),
+        ("string", "binary"),
+        ("list<item: decimal128(9, 2)>", "list<item: double>"),
+    ],
 )
 def test_types_that_do_not_fit_are_refused(tmp_path: Path, first: str, second: str) -> None:
     kinds = [type_named(each) for each in (first, second)]
@@ -161,10 +169,83 @@ def test_types_that_do_not_fit_are_refused(tmp_path: Path, first: str, second: s
     assert f"column 'x' of input_1 is {kinds[1]}, and input_0 has it as {kinds[0]}: no type holds the values" in str(caught.value)
 
 
-def test_a_value_that_would_change_is_refused(tmp_path: Path) -> None:
-    populate_dag = united(tmp_path, f"x\n{2**53 + 1}\n", "x\n0.5\n")
-    with pytest.raises(OperatorFailed, match="9007199254740993"):
+def test_a_value_that_would_change_is_a_bad_row(tmp_path: Path) -> None:
+    populate_dag = united(tmp_path, f"x\n1\n{2**53 + 1}\n", "x\n0.5\n")
+    with pytest.raises(UnionValueNotHeld, match="column 'x' has the int64 9007199254740993, and is double for all inputs"):
         run_dag(populate_dag, {})
+    (tmp_path / "skip").mkdir()
+    run_dag(united(tmp_path / "skip", f"x\n1\n{2**53 + 1}\n", "x\n0.5\n", on_error="skip"), {})
+    assert sorted(read_dataset(str(tmp_path / "skip/out")).to_table().column("x").to_pylist()) == [0.5, 1.0]
+
+
+@attrs.define
+class Renamed(Operator):
+    """Rows with columns of other names: an operator that does not say which."""
+
+    names: tuple[str, ...]
+
+    input = InputPort[Any]()
+    output = OutputPort[Any]()
+
+    @input.batch
+    def rename(self, batch: pa.RecordBatch) -> None:
+        """Emit the rows."""
+        self.output.emit_batch(batch.rename_columns(self.names))
+
+
+def united_with_unknown(home: Path, sink: Any, unknown: tuple[Any, Any], texts: tuple[str, str], **options: Any) -> Any:
+    """Return what `Union` makes of two files. `unknown`: operators behind each reader, whose columns are not known; or None."""
+    for number, text in enumerate(texts):
+        (home / str(number)).mkdir(parents=True)
+        (home / str(number) / "rows.csv").write_text(text)
+
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        both = dag.add_operator("both", Union(2, **options))
+        for number, (operator, port) in enumerate(zip(unknown, both.inputs, strict=True)):
+            rows = dag.read(home / str(number), "csv", name=f"read_{number}")
+            (rows if operator is None else rows.to(operator, name=f"other_{number}")).to(port)
+        both.output.to(sink, name="sink")
+
+    return populate_dag
+
+
+UNKNOWN: Any = {
+    "second": (None, Renamed(("k", "z"))),
+    "first": (Renamed(("k", "z")), None),
+    "both": (Renamed(("k", "v")), Renamed(("k", "z"))),
+    "dicts": (None, Map(lambda row: {"k": row["k"], "z": row["v"]})),
+    "both_dicts": (Map(lambda row: dict(row)), Map(lambda row: {"k": row["k"], "z": row["v"]})),
+}
+
+
+@pytest.mark.parametrize("which", list(UNKNOWN))
+def test_columns_that_are_not_known_before_are_compared_as_they_come(tmp_path: Path, which: str) -> None:
+    texts = "k,v\na,1\n", "k,v\nb,2\n"
+    with pytest.raises(UnionColumnsDiffer, match=r"input_[01] has no column '[vz]', and input_[01] has it"):
+        run_dag(united_with_unknown(tmp_path / "refused", Collector[Any](), UNKNOWN[which], texts), {})
+    sink = Collector[Any]()
+    populate_dag = united_with_unknown(tmp_path, sink, UNKNOWN[which], texts, allow_missing_columns=True)
+    run_dag(populate_dag, {})
+    found = [{name: value for name, value in row.items() if value is not None} for row in sink.records]
+    wanted = [{"k": "a", "z": 1}, {"k": "b", "v": 2}] if which == "first" else [{"k": "a", "v": 1}, {"k": "b", "z": 2}]
+    assert sorted(found, key=lambda row: row["k"]) == wanted
+    if "both" not in which:
+        assert all("v" in row for row in sink.records)  # as in the rows of the input that is known
+
+
+def test_columns_that_are_not_known_before_are_found_by_name_and_widened(tmp_path: Path) -> None:
+    sink = Collector[Any]()
+    run_dag(united_with_unknown(tmp_path, sink, (None, Renamed(("v", "k"))), ("k,v\na,1\n", "v,k\n2.5,b\n")), {})
+    assert sorted(sink.records, key=lambda row: row["k"]) == [{"k": "a", "v": 1}, {"k": "b", "v": 2.5}]
+    with pytest.raises(UnionColumnsDiffer, match="column 'v' of input_1 is string, and input_0 has it as int64"):
+        run_dag(united_with_unknown(tmp_path / "2", sink, (None, Renamed(("k", "v"))), ("k,v\na,1\n", "k,v\nb,c\n")), {})
+
+
+def test_rows_of_one_input_are_compared_too() -> None:
+    with pytest.raises(UnionColumnsDiffer, match="a row of input_0 has no column 'v', and another one has it"):
+        run_operator(Union[Any](2), {"input_0": [{"k": 1, "v": 2}, {"k": 1}]})
+    rows = [{"k": 1, "v": 2}, {"k": 1}]
+    assert run_operator(Union[Any](2, allow_missing_columns=True), {"input_0": rows})["output"] == rows
 
 
 def test_the_columns_behind_it_are_known() -> None:
