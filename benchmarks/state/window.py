@@ -15,7 +15,7 @@ from dagflow.runtime.stage.program import OutputPlan, PortPlan, Program, Program
 from dagflow.runtime.task.flow import Flow
 from dagflow.state import StateRef
 from dagflow.state.references import StartStates, chains
-from dagflow.state.task_states import MapCache, TaskStates, sweep
+from dagflow.state.task_states import MapCache, TaskStates, sweep_attempts, sweep_replaced
 from dagflow.storage import LocalStore
 
 ALL = KeyAssignment(1)
@@ -98,6 +98,7 @@ class Slot:
         states.capture()
         self.left = [states.save()[NAME]]
         seconds = time.process_time() - began
-        sweep(store, self.window, {NAME: self.left})
+        sweep_attempts(store, self.window, {NAME: self.left})
+        sweep_replaced(store, {self.window: {NAME: self.left}})
         self.window += 1
         return seconds

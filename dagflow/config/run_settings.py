@@ -127,7 +127,7 @@ class RunSettings:
     """pause before a transient failure is retried; it doubles each time, up to a minute"""
 
     retain_windows: int = attrs.field(default=1000, validator=_at_least_one)
-    """finished windows that trace and replay can still read; the ledger keeps all"""
+    """finished windows that trace and replay can still read, with the state that they began with; the ledger keeps all"""
 
     shared_paths: bool = False
     """all machines of the cluster see the local paths of this application, as over NFS"""

@@ -116,9 +116,7 @@ class RowJoin:
         Of semi and anti joins only the left side is emitted, so names may clash that it does not read.
         """
         masks = []
-        for rows in self.batches(
-            left, right, [pair], names_may_clash=True
-        ):  # of semi and anti joins, only the left side comes out
+        for rows in self.batches(left, right, [pair], names_may_clash=True):
             if isinstance(where, Expression):
                 self._check_names([name for name in rows.schema.names if name in where.columns()])
             try:
