@@ -231,7 +231,7 @@ way.label = s("text", { class: "g-label", ...labelPlace(points, laid.upright, en
     hasModules && zoomButton(state.folded.size ? "Unfold all modules" : "Fold all modules", state.folded.size ? "⊞" : "⊟", foldAll),
     zoomButton("Zoom in", "+", () => zoomGraph(1.3)), zoomButton("Zoom out", "−", () => zoomGraph(1 / 1.3)), zoomButton("Fit", "Fit", () => fitGraph(true))].filter(Boolean));
   const legend = [slowestSeconds() && "A box is an operator; the bar at its foot is its share of the time.", data.edges.some((edge) => edge.items) && "A dotted line carries the work items of windows.",
-    data.edges.some((edge) => edge.exchange) && "A diamond is an exchange.", data.edges.some((edge) => edge.changed_by) && "Rows of a dashed line may be taken back.", "Zoom with Ctrl and the wheel, or with two fingers."];
+    data.edges.some((edge) => edge.exchange) && "A diamond is an exchange.", data.edges.some((edge) => edge.changed_by) && "Rows of a line with long dashes may be taken back.", "Zoom with Ctrl and the wheel, or with two fingers."];
   $("dag-legend").replaceChildren(...legend.filter(Boolean).map((text) => h("li", {}, text)));
   gestures(svg, {
     pan: (dx, dy) => { graph.touched = true; graph.x += dx; graph.y += dy; moveGraph(); },
