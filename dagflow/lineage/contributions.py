@@ -394,7 +394,8 @@ class _Watch:
         known = position_of(record[0] if isinstance(record, list) else record)
         place = known[1] if known is not None else None
         if place is None and self._place is not None and not isinstance(record, list):
-            place = getattr(self._place(row), "position", None)
+            origin = self._place(row)
+            place = None if origin is None else origin.position
         if place is not None:
             self.positions.setdefault(self._item, []).append(place)
 
@@ -421,7 +422,9 @@ def _standing(rows: Mapping[int, list[Chunk]]) -> dict[int, list[Chunk]]:
 
 
 def _is_batch(record: Any) -> bool:
-    return hasattr(record, "schema") and hasattr(record, "num_rows")
+    import pyarrow as pa
+
+    return isinstance(record, pa.RecordBatch)
 
 
 def _row(record: Any) -> Mapping[str, Any] | None:
