@@ -20,7 +20,7 @@ from dagflow.errors import DagflowError
 from dagflow.launching.build import LoadedApplication
 from dagflow.lineage.errors import BehindExchange
 from dagflow.lineage.history import FileOrigin, Item, PastWindow, stage_of, states_kept
-from dagflow.lineage.row_search import Origin, leading_to, origin_of, position_of
+from dagflow.lineage.row_search import Origin, leading_to, origin_of, part_of, position_of, stages_leading_to
 from dagflow.local.spool import Spool, transform_runner
 from dagflow.model.graph.dag import PortName
 from dagflow.model.graph.partitioning import key_of_port
@@ -33,7 +33,7 @@ from dagflow.model.types.records import ReaderRecord
 from dagflow.planning.plan import Plan, Stage
 from dagflow.runtime.exchange.dataframes import transforms_of
 from dagflow.runtime.stage.failure import Abort
-from dagflow.runtime.stage.program import Program, TaskSpec
+from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.task.compile import loaded, pickled, stage_program
 from dagflow.runtime.task.flow import Flow
 from dagflow.runtime.task.recording_files import RecordingFiles
@@ -106,9 +106,11 @@ class Contributions:
     _parts: dict[tuple[int, str, str], Contribution] = attrs.field(factory=dict, init=False)
     _places: int = attrs.field(default=0, init=False)
     _read: set[str] = attrs.field(factory=set, init=False)
+    _plans: dict[str, Plan] = attrs.field(factory=dict, init=False)
 
     def of_row(self, written: FileOrigin, row: int) -> tuple[Contribution, ...]:
         """Return what a row of a file was made of. Raises BehindExchange, and what running the application again raises."""
+        self._plans[self.past.launch] = self.plan
         stage, partition = stage_of(self.plan, written, self.past.window)
         head, receives = self._head(stage, written.operator, is_sink=True)
         origin = self._row_of(stage, partition, head, receives, written, row)
@@ -143,20 +145,13 @@ class Contributions:
 
     def _run_below(self, past: PastWindow, plan: Plan, stage: Stage, operator: str, spool: Spool) -> None:
         """Run the tasks of a window again that send something to a stage, for an operator of it."""
-        kept = {operator}
-        leading: list[tuple[Stage, Program]] = []
-        for each in reversed(plan.stages):
-            program = leading_to(stage_program(plan, each.name), kept)
-            kept |= {item.name for item in program.operators}
-            if each.level < stage.level and program.operators:
-                leading.append((each, program))
+        below = [(each, program) for each, program in stages_leading_to(plan, [operator]) if each.level < stage.level]
         with ExitStack() as stack:
-            for each, program in reversed(leading):
-                data = pickled(program, plan, travels=False)
+            for each, program in below:
                 for spec in past.tasks(plan, each, self.base):
                     if (transform := transforms_of(plan, [spec]).get(each.name)) is not None:
                         spool.through(transform, stack.enter_context(closing(transform_runner())))
-                    self._run(past, plan, each, data, spec, spool)
+                    self._run(past, plan, each, program, spec, spool)
             last = next(iter(past.tasks(plan, stage, self.base)), None)
             if last is not None and (transform := transforms_of(plan, [last]).get(stage.name)) is not None:
                 spool.through(transform, stack.enter_context(closing(transform_runner())))
@@ -191,14 +186,14 @@ class Contributions:
     def _behind(self, operator: str, receives: bool, rows: Mapping[int, list[Chunk]]) -> None:
         """Find what rows were made of that an operator has emitted in windows, or received."""
         node = self.plan.dag.nodes[operator]
-        keeps = not receives and bool(declared_states(node.operator))
+        windows = self._windows() if not receives and declared_states(node.operator) else None
         for source, sink in self.plan.dag.upstream(operator):
             if source.operator in self.plan.driver:
                 continue
-            if keeps:
+            if windows is not None:
                 all_rows = [chunk for chunks in rows.values() for chunk in chunks]
                 one = self._wanted(operator, sink.port, all_rows, receives)
-                wanted = dict.fromkeys(self._windows(), one)
+                wanted = dict.fromkeys(windows, one)
             else:
                 wanted = {window: self._wanted(operator, sink.port, chunks, receives) for window, chunks in rows.items()}
             self._arriving(source, wanted)
@@ -235,7 +230,7 @@ class Contributions:
         if node.operator.follows_event_time:
             self.remarks.append(f"{operator!r} groups by time, too: records of its key in other time windows count as well")
         tp = self.plan.dag.types[PortName(operator, port)]
-        own = frozenset(value[0] if isinstance(value, tuple) else value for value in keys)
+        own = frozenset(map(_alone, keys))
         return Wanted(own, lambda chunk: [_canonical(_alone(value)) for value in _keys(chunk, key, tp)])
 
     def _key(self, operator: str, port: str) -> Key | None:
@@ -284,7 +279,8 @@ class Contributions:
         self, past: PastWindow, stage: Stage, head: str, receives: bool, port: PortName, wanted: Wanted
     ) -> list[Chunk]:
         """Run the tasks of a stage again. Return the rows of the head from which wanted ones came, unless it reads."""
-        plan = self.plan if past.window == self.past.window else past.planned(self.built)
+        if (plan := self._plans.get(past.launch)) is None:
+            plan = self._plans[past.launch] = past.planned(self.built)
         past.check_application(self.built, plan)
         program = pickled(leading_to(stage_program(plan, stage.name), [port.operator]), plan, travels=False)
         is_reader = stage.level == 0 and head == stage.head
@@ -374,14 +370,14 @@ class _Watch:
 
     def _halves(self, chunk: Chunk, start: int, stop: int, retracts: bool) -> Iterator[Chunk]:
         if stop - start == 1:
-            self._found(chunk[start : start + 1] if isinstance(chunk, list) else chunk.slice(start, 1), start, retracts)
+            self._found(part_of(chunk, start, stop), start, retracts)
             return
         middle = (start + stop) // 2
         for low, high in ((start, middle), (middle, stop)):
             if self._is_reader and self._left <= 0:
                 return
             before = self._arrived
-            yield chunk[low:high] if isinstance(chunk, list) else chunk.slice(low, high - low)
+            yield part_of(chunk, low, high)
             count, self._arrived = self._arrived - before, before
             if count:
                 yield from self._halves(chunk, low, high, retracts)
@@ -492,7 +488,7 @@ def _keys(chunk: Chunk, key: Key, tp: Any) -> list[Any]:
     if not _is_batch(chunk):
         return list(map(key.of_record(tp), chunk))
     if key.function is None:
-        return [value[0] if len(value) == 1 else value for value in _columns(chunk, key.columns) or ()]  # type: ignore[arg-type,index]
+        return list(_columns(chunk, key.columns) or ())
     return list(map(key.function, to_records(chunk, tp)))
 
 

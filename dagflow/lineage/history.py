@@ -135,6 +135,11 @@ class PastWindow:
         """The number of the window."""
         return self.plan.window
 
+    @property
+    def launch(self) -> str:
+        """The launch that decided it."""
+        return self.decision.round.rstrip("+").partition(".")[0]
+
     def other(self, window: int) -> PastWindow | None:
         """Return another window of the run; None if its records are no longer kept."""
         plan, decision = self.log.read_plan(window), self.log.read_decision(window)

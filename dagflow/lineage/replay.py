@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, closing
 from itertools import islice, zip_longest
 from typing import IO, Any
@@ -18,17 +18,16 @@ from dagflow.ledger.dataset.find import find_dataset
 from dagflow.ledger.dataset.tables import FileGroup, kind_of_file
 from dagflow.lineage.errors import CodeNotNamed, ReplayDiffers, SourceChanged
 from dagflow.lineage.history import FileOrigin, PastWindow, changed_sources, stage_of, standing_in, states_kept
-from dagflow.lineage.row_search import leading_to
+from dagflow.lineage.row_search import stages_leading_to
 from dagflow.lineage.trace import ApplicationLocator
 from dagflow.local.spool import Spool, transform_runner
-from dagflow.planning.plan import Plan, Stage
+from dagflow.planning.plan import Plan
 from dagflow.runtime.exchange.channels import TaskChannels
 from dagflow.runtime.exchange.dataframes import transforms_of
 from dagflow.runtime.garbage import few_collections
 from dagflow.runtime.stage.failure import Abort
 from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.task.attempt_files import place
-from dagflow.runtime.task.compile import pickled, stage_program
 from dagflow.runtime.task.flow import run_flow
 from dagflow.runtime.task.recording_files import RecordedFile, RecordingFiles
 from dagflow.runtime.windows.jobs import levels_of
@@ -134,7 +133,7 @@ class _Replaying:
             if folders & {place(folder, base) for folder in node.operator.output_folders()}:
                 sinks.add(name)
         with standing_in(base), Spool() as spool, ExitStack() as stack:
-            for stage, program in _leading(plan, sinks):
+            for stage, program in stages_leading_to(plan, sinks):
                 for spec in past.tasks(plan, stage, base):
                     if (transform := transforms_of(plan, [spec]).get(stage.name)) is not None:
                         spool.through(transform, stack.enter_context(closing(transform_runner())))
@@ -165,24 +164,11 @@ class _Replaying:
                 yield extra.name, f"it was not made then, and has {extra.rows} rows now"
 
     def _application(self, past: PastWindow) -> tuple[LoadedApplication, Plan, str]:
-        launch = past.decision.round.rstrip("+").partition(".")[0]
-        if launch not in self.known:
+        if (launch := past.launch) not in self.known:
             built, base, _ = self.locator.built(past)
             with standing_in(base):
                 self.known[launch] = (built, past.planned(built), base)
         return self.known[launch]
-
-
-def _leading(plan: Plan, sinks: Iterable[str]) -> list[tuple[Stage, bytes]]:
-    """Return the programs of the stages that lead to some sinks, lower levels first."""
-    leading: list[tuple[Stage, bytes]] = []
-    kept = set(sinks)
-    for stage in reversed(plan.stages):
-        program = leading_to(stage_program(plan, stage.name), kept)
-        kept |= {item.name for item in program.operators}
-        if program.operators:
-            leading.append((stage, pickled(program, plan, travels=False)))
-    return leading[::-1]
 
 
 def _run(

@@ -13,10 +13,11 @@ from dagflow.lineage.history import FileOrigin
 from dagflow.model.operator.protocols import LocatesRows
 from dagflow.model.operator.state import state_fields
 from dagflow.model.types.records import BLOCK_ID, POSITION, ReaderRecord
+from dagflow.planning.plan import Plan, Stage
 from dagflow.runtime.exchange.rows import Row
 from dagflow.runtime.stage.failure import Abort
 from dagflow.runtime.stage.program import Program, TaskSpec
-from dagflow.runtime.task.compile import loaded, pickled
+from dagflow.runtime.task.compile import loaded, pickled, stage_program
 from dagflow.runtime.task.flow import Flow, run_flow
 from dagflow.runtime.task.recording_files import RecordedFile, RecordingFiles
 from dagflow.scan.bad_rows import RowOrigin
@@ -267,6 +268,18 @@ def leading_to(program: Program, sinks: Iterable[str]) -> Program:
     return Program(program.stage, tuple(leading), sends, receives)
 
 
+def stages_leading_to(plan: Plan, sinks: Iterable[str]) -> list[tuple[Stage, bytes]]:
+    """Return the programs of the stages that lead to some sinks, lower levels first."""
+    leading: list[tuple[Stage, bytes]] = []
+    kept = set(sinks)
+    for stage in reversed(plan.stages):
+        program = leading_to(stage_program(plan, stage.name), kept)
+        kept |= {item.name for item in program.operators}
+        if program.operators:
+            leading.append((stage, pickled(program, plan, travels=False)))
+    return leading[::-1]
+
+
 def position_of(record: Any) -> tuple[int, int] | None:
     """Return the block and the position of a record that has them; a row of a batch may have them as columns."""
     if isinstance(record, ReaderRecord):
@@ -287,9 +300,14 @@ def _taken_apart(chunk: Any, at: tuple[int, ...], path: tuple[int, ...]) -> Iter
         yield from _taken_apart(part, (*at, number), path)
 
 
+def part_of(chunk: Any, start: int, stop: int) -> Any:
+    """Return the records of a list or a batch from one number up to another."""
+    return chunk[start:stop] if isinstance(chunk, list) else chunk.slice(start, stop - start)
+
+
 def _parts(chunk: Any, size: int) -> Iterator[Any]:
     for start in range(0, _size(chunk), size):
-        yield chunk[start : start + size] if isinstance(chunk, list) else chunk.slice(start, size)
+        yield part_of(chunk, start, start + size)
 
 
 def _size(chunk: Any) -> int:

@@ -24,8 +24,8 @@ class Join(HashJoin[Any, Any, Any]):
         how: `inner`; `left`, `right` or `full`, which also emit rows of that side, or of both, without a partner, with nulls for
             it; `semi` or `anti`, which emit the rows of `left` that have a partner, or do not have one.
         where: a condition, as an expression over the columns of joined rows: a column of the right side that the left one has
-            too is called `NAME_right`. A row whose pairs do not meet it has no partner. In each window, all rows with one of its
-            keys are tried.
+            too is called `NAME_right`. A row whose pairs do not meet it has no partner. An inner join tries the rows that come or
+            go in a window; the other kinds all rows with its keys.
         properties: others of `HashJoin`, such as `suffix`.
 
     >>> from dagflow.testing import run_operator

@@ -20,7 +20,7 @@ BUDGET = {
     "dagflow/errors": 196,
     "dagflow/launching": 1055,
     "dagflow/ledger": 1980,
-    "dagflow/lineage": 1434,
+    "dagflow/lineage": 1433,
     "dagflow/local": 706,
     "dagflow/model": 4210,
     "dagflow/packaging": 524,
