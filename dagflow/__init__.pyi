@@ -35,7 +35,6 @@ from dagflow.model.operator.protocols import Stateful as Stateful
 from dagflow.model.operator.protocols import StateSize as StateSize
 from dagflow.model.operator.protocols import WeighsItems as WeighsItems
 from dagflow.model.operator.protocols import WritesFiles as WritesFiles
-from dagflow.model.operator.renamed_properties import RenamedProperty as RenamedProperty
 from dagflow.model.operator.sink import Sink as Sink
 from dagflow.model.operator.sink import SinkLaunch as SinkLaunch
 from dagflow.model.operator.sink import StagedWindow as StagedWindow

@@ -12,7 +12,6 @@ from dagflow.cli.app_help import AppCommand
 from dagflow.cli.group import APPLICATION_CODES, LAUNCH_CODES, ErrorOutput, epilog, expanded, expanded_value, paths
 from dagflow.config import RunSettings, show
 from dagflow.config.errors import ConflictingSettings
-from dagflow.config.run_settings import RENAMED
 from dagflow.config.values import hints
 from dagflow.config.values.field_docs import field_docs
 from dagflow.errors import ConfigError
@@ -39,7 +38,6 @@ def app_command(
     docs = field_docs(RunSettings) if is_launch else {}
     run_fields = hints.settable(RunSettings)
     run_options = [o for key, field in run_fields.items() for o in _run_options(field, docs.get(key, ""), not is_launch)]
-    run_options += [_RunOption(old, "--" + old.replace("_", "-"), hidden=True) for old in RENAMED]
 
     def make(function: Callable[..., Any]) -> click.Command:
         @click.pass_context

@@ -46,7 +46,7 @@ def effective(
     applied_ports: Mapping[str, Mapping[str, Mapping[str, Setting]]] | None = None,
     attributes: Mapping[str, Mapping[str, Setting]] | None = None,
     modules: Mapping[str, Any] | None = None,
-    with_docs: bool = True,
+    only_given: bool = False,
 ) -> list[SettingRow]:
     """Return all effective values, in the order in which they are declared.
 
@@ -59,25 +59,26 @@ def effective(
         applied_ports: what `apply_ports` returned.
         attributes: what `operator_attributes` returned.
         modules: the DAG's modules by name, after `apply_module`.
-        with_docs: False leaves out the docs, for which the sources of all classes are read.
+        only_given: True leaves out properties of operators and modules that have their defaults, and the docs, for which the
+            sources of all classes are read.
 
     Raises what `build_settings` and `build_run_settings` raise.
     """
     settings, origins = assemble_settings(settings_class, layers)
     if attrs.has(type(settings)):
-        rows = list(_object_rows(settings, origins, "", APPLICATION, with_docs=with_docs))
+        rows = list(_object_rows(settings, origins, "", APPLICATION, with_docs=not only_given))
     else:
         rows = [_plain_row(key, value, origins[key].origin, APPLICATION) for key, value in settings.items()]
     run, run_origins = assemble_run_settings(layers)
-    run_rows = _object_rows(run, run_origins, "", RUN, with_docs=with_docs)
+    run_rows = _object_rows(run, run_origins, "", RUN, with_docs=not only_given)
     rows += [attrs.evolve(row, key=f"run.{row.key}") if row.key in layers.names else row for row in run_rows]
     rows += [_plain_row(key, setting.value, setting.origin, SPARK) for key, setting in spark_conf(layers).items()]
     for name, module in (modules or {}).items():
         group = f"module {name} ({type(module).__name__})"
-        rows += _object_rows(module, (applied or {}).get(name, {}), f"operator.{name}.", group, with_docs=with_docs)
+        rows += _object_rows(module, (applied or {}).get(name, {}), f"operator.{name}.", group, only_given=only_given)
     for name, operator in (operators or {}).items():
         group = f"operator {name} ({type(operator).__name__})"
-        rows += _object_rows(operator, (applied or {}).get(name, {}), f"operator.{name}.", group, with_docs=with_docs)
+        rows += _object_rows(operator, (applied or {}).get(name, {}), f"operator.{name}.", group, only_given=only_given)
         for attribute, said in (attributes or {}).get(name, {}).items():
             rows.append(_plain_row(f"operator.{name}.{attribute}", said.value, said.origin, group))
         given = (applied_ports or {}).get(name, {})
@@ -126,26 +127,30 @@ def _object_rows(
     above: str = "",
     base: Any = None,
     *,
-    with_docs: bool,
+    with_docs: bool = True,
+    only_given: bool = False,
 ) -> Iterable[SettingRow]:
     """Yield the rows of an object's fields, and those of attrs objects in it. `above` is the origin of the whole.
 
     `base`: the object of the same class that is there by default, None: that of the class's own defaults.
     """
     cls = type(thing)
-    docs = field_docs(cls) if with_docs else {}
+    docs = field_docs(cls) if with_docs and not only_given else {}
     for key, field in hints.settable(cls).items():
         hint, value, path = hints.field_hint(cls, field), getattr(thing, field.name), place + key
         nested = attrs.has(type(value)) and not isinstance(value, type) and not hints.is_secret(hint)
         default = _default(field, thing) if base is None else getattr(base, field.name)
         origin = _origin(path, value, default, origins, above)
-        is_hidden = isinstance(value, str | bytes) and value and sounds_secret(key)
-        shown = type(value).__name__ if nested else HIDDEN if is_hidden else show(value, hint)
-        yield SettingRow(before + path, shown, origin, hints.type_name(hint), docs.get(key, ""), group)
+        if not only_given or origin != "default":
+            is_hidden = isinstance(value, str | bytes) and value and sounds_secret(key)
+            shown = type(value).__name__ if nested else HIDDEN if is_hidden else show(value, hint)
+            yield SettingRow(before + path, shown, origin, hints.type_name(hint), docs.get(key, ""), group)
         if nested:
             whole = origins[path].origin if path in origins else above
             below = default if type(default) is type(value) else None
-            yield from _object_rows(value, origins, before, group, f"{path}.", whole, below, with_docs=with_docs)
+            yield from _object_rows(
+                value, origins, before, group, f"{path}.", whole, below, with_docs=with_docs, only_given=only_given
+            )
 
 
 def _below(path: str, origins: Mapping[str, Setting]) -> list[str]:

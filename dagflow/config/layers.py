@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -24,7 +23,7 @@ from dagflow.config.errors import (
     ReservedSettingName,
 )
 from dagflow.config.problems import Problems
-from dagflow.config.run_settings import RENAMED, RUN_NAMES
+from dagflow.config.run_settings import RUN_NAMES
 from dagflow.config.toml_lines import key_lines, line_of
 from dagflow.config.values import hints
 from dagflow.errors.shown import sounds_secret
@@ -200,18 +199,7 @@ def read_layers(
         errors.raise_all()
     else:
         problems.extend(errors)
-    return Layers(tuple(tuple(_renamed(setting, names) for setting in layer) for layer in layers), base, names)
-
-
-def _renamed(setting: Setting, names: Iterable[str]) -> Setting:
-    """Return a setting of the run under its present name, with a warning if it was given by an old one."""
-    *before, name = setting.path
-    old = find_name(name, RENAMED, any_case=setting.any_case)
-    if old is None or before not in ([], ["run"]) or (not before and name in names):
-        return setting
-    now = RENAMED[old]
-    warnings.warn(f"the setting {old} ({setting.origin}) is now called {now}: write {now}", FutureWarning, stacklevel=3)
-    return attrs.evolve(setting, key=join_key((*before, now)))
+    return Layers(tuple(map(tuple, layers)), base, names)
 
 
 def setting_names(settings_class: type) -> tuple[str, ...]:

@@ -17,7 +17,6 @@ from dagflow.config.problems import Problems
 from dagflow.config.values import hints
 from dagflow.config.values.hints import kind
 from dagflow.errors import ConfigError
-from dagflow.model.operator.renamed_properties import RenamedProperty, renamed_properties
 
 ANY = "*"
 Applied = dict[str, Setting]
@@ -187,8 +186,7 @@ def reachable(operator: Any, path: Sequence[str], *, any_case: bool = False) -> 
         if cls is None:
             return any(hints.is_dict(member) for member in hints.members(hint))
         known = hints.settable(cls)
-        old = _renamed(cls, part, any_case)
-        name = find_name(part if old is None else old.now, known, any_case=any_case)
+        name = find_name(part, known, any_case=any_case)
         if name is None:
             return False
         current, hint = getattr(current, known[name].name, None), hints.field_hint(cls, known[name])
@@ -202,8 +200,7 @@ def _is_for(match: _Match, module: Any) -> bool:
         return False
     if match.wild:
         return reachable(module, path, any_case=any_case)
-    known = [*hints.settable(type(module)), *renamed_properties(type(module))]
-    return not path or find_name(path[0], known, any_case=any_case) is not None
+    return not path or find_name(path[0], hints.settable(type(module)), any_case=any_case) is not None
 
 
 def _matches(operators: Mapping[str, Any], layers: Layers, problems: Problems) -> list[tuple[str, _Match]]:
@@ -252,9 +249,9 @@ def _apply(operator: Any, name: str, entries: Sequence[SettingEntry]) -> Applied
     for entry in entries:
         table = None if entry.path else assembly.table(cls, operator, entry.setting)
         if isinstance(table, Mapping):
-            spread += [_with_current_name(cls, each) for each in entry.spread(table)]
+            spread += entry.spread(table)
         elif table is not FAILED:
-            spread.append(_with_current_name(cls, entry))
+            spread.append(entry)
     for key, group in assembly.group(cls, spread, "").items():
         field = fields[key]
         value = assembly.value(hints.field_hint(cls, field), getattr(operator, field.name, attrs.NOTHING), group, key)
@@ -264,21 +261,6 @@ def _apply(operator: Any, name: str, entries: Sequence[SettingEntry]) -> Applied
     assembly.problems.raise_all()
     now = {path: value_at(operator, path) for path in assembly.origins}
     return {path: attrs.evolve(setting, value=now[path], is_text=False) for path, setting in assembly.origins.items()}
-
-
-def _renamed(cls: type, name: str, any_case: bool) -> RenamedProperty | None:
-    """Return the property that `name` is the old name of."""
-    renamed = renamed_properties(cls)
-    return renamed.get(find_name(name, renamed, any_case=any_case) or "")
-
-
-def _with_current_name(cls: type, entry: SettingEntry) -> SettingEntry:
-    """Return an entry under the current name of its property. Warns if the setting uses the old one."""
-    old = _renamed(cls, entry.path[0], entry.setting.any_case) if entry.path else None
-    if old is None:
-        return entry
-    old.warn(cls.__name__, f"write {entry.setting.key.replace(entry.path[0], old.now)}")
-    return attrs.evolve(entry, path=(old.now, *entry.path[1:]))
 
 
 def value_at(thing: Any, path: str) -> Any:

@@ -146,5 +146,3 @@ class RunSettings:
 
 
 RUN_NAMES: tuple[str, ...] = tuple(attribute.name for attribute in attrs.fields(RunSettings))
-RENAMED = {"keep_windows": "retain_windows"}
-"""Old names of settings, which still work and warn."""

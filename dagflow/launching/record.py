@@ -61,14 +61,9 @@ def launch_record(built: LoadedApplication, plan: Plan) -> LaunchRecord:
         code=code,
         left_out=list(dict.fromkeys(left_out)),
         view=without_secrets(plan_view(plan, applied=built.applied).as_json()),
-        settings=[[row.group, row.key, without_secrets(row.value), row.origin] for row in rows if _is_noted(row)],
+        settings=[[row.group, row.key, without_secrets(row.value), row.origin] for row in rows],
         versions=_versions(built.run.runner),
     )
-
-
-def _is_noted(row: SettingRow) -> bool:
-    """Return whether a setting is kept: all of the application and the run, and of operators those that are not defaults."""
-    return row.group in ("application", "run") or row.origin != "default"
 
 
 def _versions(runner: str) -> dict[str, str]:
@@ -121,5 +116,5 @@ def _rows(built: LoadedApplication) -> list[SettingRow]:
         operators={name: node.operator for name, node in built.expanded.operators.items()},
         modules={name: node.module for name, node in built.expanded.modules.items()},
         applied=built.applied,
-        with_docs=False,
+        only_given=True,
     )

@@ -278,12 +278,11 @@ def _of(node: OperatorNode | ModuleNode) -> Operator | Module:
 def _properties(nodes: Mapping[str, OperatorNode | ModuleNode], applied: Applied | None) -> dict[str, list[PropertyView]]:
     modules = {name: node.module for name, node in nodes.items() if isinstance(node, ModuleNode)}
     operators = {name: node.operator for name, node in nodes.items() if isinstance(node, OperatorNode)}
-    rows = effective(None, Layers(), operators=operators, modules=modules, applied=applied, with_docs=False)
+    rows = effective(None, Layers(), operators=operators, modules=modules, applied=applied, only_given=True)
     views: dict[str, list[PropertyView]] = {}
     groups: dict[str, list[SettingRow]] = {}
     for row in rows:
-        if row.origin != "default":
-            groups.setdefault(row.group, []).append(row)
+        groups.setdefault(row.group, []).append(row)
     for name, node in nodes.items():
         kind = "module" if name in modules else "operator"
         group, before = f"{kind} {name} ({type(_of(node)).__name__})", f"operator.{name}."

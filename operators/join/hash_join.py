@@ -15,7 +15,6 @@ from dagflow import (
     Operator,
     OperatorContext,
     OutputPort,
-    RenamedProperty,
     StateSize,
     StreamColumns,
     TableState,
@@ -113,8 +112,6 @@ class HashJoin(Operator, Generic[L, R, O]):
         validator=[attrs.validators.instance_of(int), attrs.validators.ge(1), attrs.validators.le(LARGEST)],
     )
 
-    most_right_rows = RenamedProperty("max_right_rows")
-    most_right_bytes = RenamedProperty("max_right_bytes")
 
     left = InputPort[L]()
     right = InputPort[R]()

@@ -7,7 +7,7 @@ from typing import Any, Generic
 
 import attrs
 
-from dagflow import OperatorContext, RenamedProperty
+from dagflow import OperatorContext
 from dagflow.config import one_of
 from operators.compression import COMPRESSIONS, DecompressingContext
 from operators.compression.formats import Compression
@@ -63,7 +63,6 @@ class BlockReader(AbstractFSBlockReader[R], Generic[R]):
     encoding: str = attrs.field(default="utf-8", kw_only=True, validator=attrs.validators.instance_of(str))
     encoding_errors: str = attrs.field(default="strict", kw_only=True, validator=known_policy)
 
-    text_errors = RenamedProperty("encoding_errors")
 
     compression: Compression = attrs.field(default="auto", kw_only=True, validator=one_of(COMPRESSIONS))
 

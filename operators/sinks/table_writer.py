@@ -9,7 +9,7 @@ import attrs
 import pyarrow as pa
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, Operator, OperatorContext, RenamedProperty
+from dagflow import InputPort, Operator, OperatorContext
 from dagflow.config import one_of
 from operators.names import one_or_more
 from operators.problems import all_problems
@@ -48,7 +48,6 @@ class TableWriter(FileSink, Generic[T]):
     may_write_changes: ClassVar[bool] = True
     written_to: ClassVar[str] = "a file of rows"
 
-    folders_by = RenamedProperty("partition_columns")
 
     input = InputPort[T]()
 

@@ -237,12 +237,6 @@ def test_local_paths_are_refused_for_a_master_elsewhere_that_the_environment_nam
     assert "but spark://boss:7077 runs on others" in answer.err
 
 
-def test_an_option_of_an_old_name_works_and_says_the_new_one(dagflow: Dagflow) -> None:
-    with pytest.warns(FutureWarning, match=r"keep_windows \(--keep-windows\) is now called retain_windows"):
-        rows = json.loads(dagflow("config", LINE_FILTER, *GIVEN, "--keep-windows", "7", "--json").out)
-    assert next(row["value"] for row in rows if row["key"] == "retain_windows") in (7, "7")
-
-
 def test_graph_as_a_picture(dagflow: Dagflow) -> None:
     svg = dagflow("graph", LINE_FILTER, *GIVEN, "-f", "svg")
     assert svg.code == 0

@@ -294,28 +294,3 @@ def test_the_room_loads_nothing_heavy() -> None:
     root = pathlib.Path(dagflow.config.__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
     assert done.stdout.strip() == "set()"
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"definitions": ["keep_windows=7"]},
-        {"definitions": ["run.keep_windows=7"]},
-        {"environment": {"DAGFLOW_KEEP_WINDOWS": "7"}},
-        {"run": {"keep_windows": 7}},
-    ],
-)
-def test_an_old_name_of_a_setting_of_the_run_still_works_and_warns(given: dict[str, Any]) -> None:
-    with pytest.warns(FutureWarning, match="keep_windows .* is now called retain_windows: write retain_windows"):
-        layers = read_layers(**given)
-    assert build_run_settings(layers).retain_windows == 7
-
-
-def test_a_setting_of_the_application_may_have_the_old_name_of_one_of_the_run() -> None:
-    @attrs.define
-    class Mine:
-        keep_windows: int = 1
-
-    layers = read_layers(Mine, definitions=["keep_windows=7"])
-    assert build_settings(Mine, layers).keep_windows == 7
-    assert build_run_settings(layers).retain_windows == 1000

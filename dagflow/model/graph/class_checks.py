@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from typing import Any
+from weakref import WeakSet
 
 import attrs
 
@@ -47,19 +48,28 @@ _MEANINGS = {
     "port": "the prefix of a port's attributes: operator.NAME.port.PORT.ATTRIBUTE",
 }
 """Names that are used beside the methods and class variables of `Operator`."""
+_WITHOUT_MISTAKES: WeakSet[type] = WeakSet()
+"""Classes of operators that have been read; the same classes come again with each launch of a process."""
 
 
 def of_operator(operator: Operator) -> Iterator[DagError]:
-    """Yield the mistakes in the class of an operator."""
+    """Yield the mistakes in the class of an operator. A class that has none is read once."""
     cls = type(operator)
-    yield from handlers_twice(cls)
-    yield from names_taken(cls, Operator if not isinstance(operator, InputOperator) else InputOperator)
-    yield from lifecycle_signatures(operator)
-    yield from handler_signatures(operator)
-    yield from handler_types(cls)
-    yield from never_run(operator)
-    yield from static_handlers(cls)
-    yield from values_shared(cls)
+    if cls in _WITHOUT_MISTAKES:
+        return
+    problems = [
+        *handlers_twice(cls),
+        *names_taken(cls, Operator if not isinstance(operator, InputOperator) else InputOperator),
+        *lifecycle_signatures(operator),
+        *handler_signatures(operator),
+        *handler_types(cls),
+        *never_run(operator),
+        *static_handlers(cls),
+        *values_shared(cls),
+    ]
+    yield from problems
+    if not problems:
+        _WITHOUT_MISTAKES.add(cls)
 
 
 def of_module(module: Module) -> Iterator[DagError]:

@@ -8,5 +8,5 @@ Read in this order:
 4. `protocols`: methods that only some operators have, `stream_columns`: what one of them returns; `sink` and `dataframes`: two
    such kinds of operators.
 5. `state`, `map_state` and `table_state`: declarations of state.
-6. Helpers: `validators` and `renamed_properties` of properties; `call_sites`, the user's lines for messages.
+6. Helpers: `validators` of properties; `call_sites`, the user's lines for messages.
 """

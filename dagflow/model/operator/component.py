@@ -13,7 +13,6 @@ from dagflow.model.errors.classes import ConstructorWritten
 from dagflow.model.errors.dag import ClassWrong
 from dagflow.model.operator.call_sites import shown
 from dagflow.model.operator.ports import Port, ports_of
-from dagflow.model.operator.renamed_properties import accept_old_names
 from dagflow.model.types.comparison import own_annotations
 
 
@@ -71,7 +70,6 @@ class Component:
                 )
         made_of: Any = cls
         _check_constructor(made_of)
-        accept_old_names(made_of)
         return super().__new__(cls)
 
     if not TYPE_CHECKING:  # type checkers know what is there

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, overload
 
@@ -403,7 +404,8 @@ def handlers_of(cls: type) -> dict[str, dict[str, str]]:
 
 def forms_handled(operator: object, port: str) -> frozenset[str]:
     """Return the forms in which an instance handles a port: those of the handlers whose `when` holds for it."""
-    forms = _marked(type(operator), MARKS).get(port, {})
+    cls: Any = type(operator)
+    forms = _marked(cls, MARKS).get(port, {})
     return frozenset(form for form, (_, mark) in forms.items() if mark.when is None or mark.when(operator))
 
 
@@ -412,7 +414,8 @@ def combiners_of(cls: type) -> dict[str, dict[str, str]]:
     return {port: {form: method for form, (method, _) in forms.items()} for port, forms in _marked(cls, COMBINES).items()}
 
 
-def _marked(cls: type, attribute: str) -> dict[str, dict[str, tuple[str, HandlerMark]]]:
+@functools.cache
+def _marked(cls: Any, attribute: str) -> dict[str, dict[str, tuple[str, HandlerMark]]]:
     depth: dict[str, int] = {}  # method name → position in the MRO of the definition in force
     marks: dict[str, dict[str, tuple[str, HandlerMark]]] = {}
     for level, klass in reversed(list(enumerate(cls.__mro__))):
