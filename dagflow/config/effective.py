@@ -74,11 +74,10 @@ def effective(
     rows += [attrs.evolve(row, key=f"run.{row.key}") if row.key in layers.names else row for row in run_rows]
     rows += [_plain_row(key, setting.value, setting.origin, SPARK) for key, setting in spark_conf(layers).items()]
     for name, module in (modules or {}).items():
-        group = f"module {name} ({type(module).__name__})"
-        rows += _object_rows(module, (applied or {}).get(name, {}), f"operator.{name}.", group, only_given=only_given)
+        rows += properties("module", name, module, applied, only_given=only_given)
     for name, operator in (operators or {}).items():
-        group = f"operator {name} ({type(operator).__name__})"
-        rows += _object_rows(operator, (applied or {}).get(name, {}), f"operator.{name}.", group, only_given=only_given)
+        rows += properties("operator", name, operator, applied, only_given=only_given)
+        group = group_of("operator", name, operator)
         for attribute, said in (attributes or {}).get(name, {}).items():
             rows.append(_plain_row(f"operator.{name}.{attribute}", said.value, said.origin, group))
         given = (applied_ports or {}).get(name, {})
@@ -91,6 +90,19 @@ def effective(
                 else:
                     rows.append(_plain_row(key, setting.value, setting.origin, group))
     return rows
+
+
+def group_of(kind: str, name: str, thing: Any) -> str:
+    """Return the group of the rows of an operator or a module."""
+    return f"{kind} {name} ({type(thing).__name__})"
+
+
+def properties(
+    kind: str, name: str, thing: Any, applied: Mapping[str, Mapping[str, Setting]] | None, *, only_given: bool = False
+) -> Iterable[SettingRow]:
+    """Yield the rows of the properties of an operator or a module (`kind`); see `effective`."""
+    before, group = f"operator.{name}.", group_of(kind, name, thing)
+    yield from _object_rows(thing, (applied or {}).get(name, {}), before, group, only_given=only_given)
 
 
 def declared(settings_class: type, before: str = "") -> Iterable[SettingRow]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import sys
@@ -62,10 +63,11 @@ def launch_record(built: LoadedApplication, plan: Plan) -> LaunchRecord:
         left_out=list(dict.fromkeys(left_out)),
         view=without_secrets(plan_view(plan, applied=built.applied).as_json()),
         settings=[[row.group, row.key, without_secrets(row.value), row.origin] for row in rows],
-        versions=_versions(built.run.runner),
+        versions=dict(_versions(built.run.runner)),
     )
 
 
+@functools.cache
 def _versions(runner: str) -> dict[str, str]:
     libraries = ("dagflow", "pyarrow", *(("pyspark",) if runner == "spark" else ()))
     versions = {"python": platform.python_version()}

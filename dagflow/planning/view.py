@@ -7,7 +7,8 @@ from typing import Any
 
 import attrs
 
-from dagflow.config import Layers, Setting, SettingRow, effective
+from dagflow.config import Setting
+from dagflow.config.effective import properties
 from dagflow.model.errors.dag import UnknownName
 from dagflow.model.graph.checks import CheckedDag, raise_all
 from dagflow.model.graph.dag import DAG, OperatorNode, PortName
@@ -217,7 +218,6 @@ def _view(
 ) -> PlanView:
     """Return the view of a DAG, with the types of all ports where they are known. `written`: it without what a planner added."""
     types, changing = (dag.types, dag.changing) if isinstance(dag, CheckedDag) else (None, {})
-    properties = _properties({**dag.modules, **nodes}, applied)
     leading = {s.source: s.name for s in dag.streams.values()} | {k: s.name for s in dag.streams.values() for k in s.sinks}
 
     def ports(name: str, known: Mapping[str, Any]) -> Iterator[PortView]:
@@ -233,7 +233,7 @@ def _view(
             class_name=cls.__qualname__,
             module=cls.__module__,
             where=node.where,
-            properties=tuple(properties[node.name]),
+            properties=_properties(node, applied),
             inputs=tuple(ports(node.name, input_ports(cls))),
             outputs=tuple(ports(node.name, output_ports(cls))),
             inside=node.inside,
@@ -275,21 +275,11 @@ def _of(node: OperatorNode | ModuleNode) -> Operator | Module:
     return node.module if isinstance(node, ModuleNode) else node.operator
 
 
-def _properties(nodes: Mapping[str, OperatorNode | ModuleNode], applied: Applied | None) -> dict[str, list[PropertyView]]:
-    modules = {name: node.module for name, node in nodes.items() if isinstance(node, ModuleNode)}
-    operators = {name: node.operator for name, node in nodes.items() if isinstance(node, OperatorNode)}
-    rows = effective(None, Layers(), operators=operators, modules=modules, applied=applied, only_given=True)
-    views: dict[str, list[PropertyView]] = {}
-    groups: dict[str, list[SettingRow]] = {}
-    for row in rows:
-        groups.setdefault(row.group, []).append(row)
-    for name, node in nodes.items():
-        kind = "module" if name in modules else "operator"
-        group, before = f"{kind} {name} ({type(_of(node)).__name__})", f"operator.{name}."
-        views[name] = [
-            PropertyView(name=row.key.removeprefix(before), value=row.value, origin=row.origin) for row in groups.get(group, ())
-        ]
-    return views
+def _properties(node: OperatorNode | ModuleNode, applied: Applied | None) -> tuple[PropertyView, ...]:
+    kind = "module" if isinstance(node, ModuleNode) else "operator"
+    rows = properties(kind, node.name, _of(node), applied, only_given=True)
+    before = f"operator.{node.name}."
+    return tuple(PropertyView(name=row.key.removeprefix(before), value=row.value, origin=row.origin) for row in rows)
 
 
 def _planned(plan: Plan, step: str, applied: Applied | None) -> PlanView:

@@ -227,7 +227,7 @@ def proved(name: str, path: Path, effort: float) -> Iterator[None]:
 @pytest.mark.full
 @pytest.mark.parametrize("name", READERS)
 def test_a_shipped_reader_is_splittable(tmp_path: Path, name: str) -> None:
-    assert len(list(proved(name, tmp_path / "file", READERS[name].short))) == 2
+    assert len(list(proved(name, tmp_path / "file", READERS[name].short / 2))) == 2
 
 
 @pytest.mark.nightly

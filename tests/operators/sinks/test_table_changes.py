@@ -117,7 +117,7 @@ def histories(draw: st.DrawFn) -> list[tuple[list[list[Change]], list[dict[str, 
 @kinds
 @pytest.mark.parametrize("partition_columns", [(), ("part",)])
 @given(history=histories())
-@settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_changes(
     kind: str, partition_columns: tuple[str, ...], history: list[Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
