@@ -1,4 +1,4 @@
-"""TPC-H by operators, beside DuckDB, Polars and PySpark: `python -m benchmarks.tpch`. Its queries are examples of the short form, too.
+"""TPC-H by operators, beside DuckDB and PySpark: `python -m benchmarks.tpch`. Its queries also show the short form of DAGs.
 
 Read in this order:
 

@@ -37,7 +37,7 @@ def cases(data: Path, output: Path, names: Sequence[str], slots: int, session: S
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the cases. 1 when a goal is missed (never with --quick), else 0."""
-    parser = report.parser("tpch", "Queries of TPC-H over Parquet files, by operators. No start of a process or a session counts.")
+    parser = report.parser("tpch", "Queries of TPC-H over Parquet files, by operators. No start of a process counts.")
     parser.add_argument("--scale", type=float, default=1, help="the scale factor: 1 are 6,000,000 lines (1)")
     parser.add_argument("--slots", type=int, default=1, help="slots of the local runner (1)")
     parser.add_argument("--data", type=Path, help="a folder for the tables, which stay there (one that is removed)")
@@ -61,7 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if result.figures[DUCKDB].processor
     ]
     if shares:
-        print(f"\nprocessor seconds beside DuckDB: geometric mean {statistics.geometric_mean(shares):.2f}, most {max(shares):.2f}")
+        print(
+            f"\nprocessor seconds beside DuckDB: geometric mean {statistics.geometric_mean(shares):.2f}, most {max(shares):.2f}"
+        )
     return told.end()
 
 

@@ -70,7 +70,7 @@ def q4(table: Tables) -> Any:
 
 
 def q5(table: Tables) -> Any:
-    """What suppliers of Asia sold to customers of their own country in a year."""
+    """Sales of suppliers of Asia to customers of their own country in a year."""
     days = (col("o_orderdate") >= day("1994-01-01")) & (col("o_orderdate") < day("1995-01-01"))
     asia = table("region").to(Filter(col("r_name") == "ASIA"))
     nations = joined(table("nation"), asia, {"n_regionkey": "r_regionkey"}, "semi")
@@ -83,7 +83,7 @@ def q5(table: Tables) -> Any:
 
 
 def q6(table: Tables) -> Any:
-    """What a year would have brought without small discounts."""
+    """The loss of a year by small discounts."""
     days = (col("l_shipdate") >= day("1994-01-01")) & (col("l_shipdate") < day("1995-01-01"))
     small = col("l_discount").between(0.05, 0.07) & (col("l_quantity") < 24)
     lines = table("lineitem").to(Filter(days & small))
@@ -115,7 +115,7 @@ def q12(table: Tables) -> Any:
 
 
 def q13(table: Tables) -> Any:
-    """How many customers have how many orders."""
+    """Customers by the number of their orders."""
     orders = table("orders").to(Filter(~col("o_comment").str.like("%special%requests%"))).to(Select("o_orderkey", "o_custkey"))
     counted = joined(table("customer"), orders, {"c_custkey": "o_custkey"}, "left").to(
         GroupBy("c_custkey", c_count=agg.count("o_orderkey"))
@@ -146,7 +146,7 @@ def q18(table: Tables) -> Any:
 
 
 def q19(table: Tables) -> Any:
-    """What three kinds of small parts brought that were shipped by air and handed over in person."""
+    """The revenue of three kinds of parts that were shipped by air and handed over in person."""
     lines = table("lineitem").to(
         Filter(col("l_shipmode").isin(["AIR", "AIR REG"]) & (col("l_shipinstruct") == "DELIVER IN PERSON"))
     )

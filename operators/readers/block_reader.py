@@ -63,7 +63,6 @@ class BlockReader(AbstractFSBlockReader[R], Generic[R]):
     encoding: str = attrs.field(default="utf-8", kw_only=True, validator=attrs.validators.instance_of(str))
     encoding_errors: str = attrs.field(default="strict", kw_only=True, validator=known_policy)
 
-
     compression: Compression = attrs.field(default="auto", kw_only=True, validator=one_of(COMPRESSIONS))
 
     def check(self) -> None:

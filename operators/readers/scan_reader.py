@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -14,11 +15,14 @@ from dagflow.errors import ScanError
 from dagflow.ranges import OffsetRangeTracker
 from dagflow.scan import (
     AgreedSchema,
+    Drift,
     FileFacts,
     FileScan,
     Format,
+    ScanSettings,
     TableSchema,
     describe_columns,
+    is_implicit,
     is_number,
     make_scan,
     reads_array,
@@ -97,6 +101,9 @@ class ScanReader(ReadsPlannedFiles, ReadsColumns[T], Generic[T]):
     )
 
     where: tuple[Predicate, ...] = attrs.field(default=(), kw_only=True, converter=predicates)
+    _only: frozenset[str] | None = attrs.field(
+        default=None, init=False, repr=False
+    )  # the columns that are read behind; None: all
 
     blocks_metadata_input = InputPort[FileBlockMetadata]()
 
@@ -205,7 +212,16 @@ class ScanReader(ReadsPlannedFiles, ReadsColumns[T], Generic[T]):
         """Name the source of the columns, for `dagflow plan`."""
         if port != "batches":
             return None
-        return describe_columns(self.format, self.scan_settings)
+        left_out = "" if self._only is None else f", of which {', '.join(sorted(self._only)) or 'none'} are read"
+        return describe_columns(self.format, self.scan_settings) + left_out
+
+    def reading_only(self, port: str, columns: frozenset[str]) -> ScanReader[T]:
+        """Leave out the other columns, where that changes nothing else: no rows are bad for what they have in them."""
+        if port != "batches" or self.columns is not None or self.drift != Drift() or not self.format.leaves_out_columns:
+            return self
+        other = copy.copy(self)
+        other._only = columns
+        return other
 
     # Reading
 
@@ -256,14 +272,22 @@ class ScanReader(ReadsPlannedFiles, ReadsColumns[T], Generic[T]):
         return block if block.as_planned else clipped(block, self.length_by_now(block.file_path))
 
     def _made(self, agreed: AgreedSchema, context: OperatorContext) -> FileScan:
-        return make_scan(self.format)(
-            format=self.format,
-            settings=self.scan_settings,
-            agreed=agreed,
-            context=context,
-            open_stream=self._open,
-            route=self._route,
-        )
+        def made(settings: ScanSettings) -> FileScan:
+            return make_scan(self.format)(
+                format=self.format,
+                settings=settings,
+                agreed=agreed,
+                context=context,
+                open_stream=self._open,
+                route=self._route,
+            )
+
+        scan = made(self.scan_settings)
+        names, only = scan.schema.names, self._only
+        if only is None or not names or any("`" in name or is_implicit(name) for name in names):  # these mean something else
+            return scan
+        scan.close()
+        return made(attrs.evolve(self.scan_settings, columns=tuple(f"`{name}`" for name in names if name in only)))
 
     def _open(self, block: FileBlockMetadata) -> Any:
         self._context.count("streams_opened")

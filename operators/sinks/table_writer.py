@@ -48,7 +48,6 @@ class TableWriter(FileSink, Generic[T]):
     may_write_changes: ClassVar[bool] = True
     written_to: ClassVar[str] = "a file of rows"
 
-
     input = InputPort[T]()
 
     def check(self) -> None:

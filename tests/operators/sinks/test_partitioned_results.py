@@ -185,7 +185,9 @@ KINDS = [pytest.param(kind, marks=() if kind == "parquet" else pytest.mark.full)
 
 class TestLaw:
     @pytest.mark.parametrize("kind", KINDS)
-    @given(drawn=launches(), columns=st.sampled_from([("place",), ("day", "place")]), slots=st.lists(st.sampled_from([1, 1, 1, 3])))
+    @given(
+        drawn=launches(), columns=st.sampled_from([("place",), ("day", "place")]), slots=st.lists(st.sampled_from([1, 1, 1, 3]))
+    )
     @settings(max_examples=examples(20), deadline=None, phases=[Phase.generate])
     def test_the_result_is_that_of_all_changes_and_untouched_partitions_stay(
         self,

@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dagflow import DAG
+from dagflow.model.graph.dag import PortName
+from dagflow.planning.columns_read import columns_wanted
+from dagflow.planning.steps import after
+from dagflow.testing import Collector, run_dag
+from operators import (
+    Console,
+    Deduplicate,
+    Distinct,
+    Filter,
+    GroupBy,
+    Join,
+    Map,
+    Select,
+    TopN,
+    Union,
+    Unnest,
+    agg,
+    col,
+)
+
+ROWS = pa.table({"a": [1, 2, 2], "b": [5, 6, 7], "c": ["x", "y", "z"], "filter": [[1], [2, 3], []]})
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    for name in ("rows", "others"):
+        (tmp_path / name).mkdir()
+        pq.write_table(ROWS, tmp_path / name / "a.parquet")
+    return tmp_path
+
+
+def read_of(home: Path, populate: Any) -> list[str] | None:
+    """Return the columns of `rows` that are read behind its reader."""
+    dag = DAG("columns")
+    populate(dag, dag.read(home / "rows", "parquet", name="rows"))
+    plan: Any = after(dag, "checked")
+    wanted = columns_wanted(plan)[PortName("rows", "batches")]
+    return None if wanted is None else sorted(wanted)
+
+
+@pytest.mark.parametrize(
+    ("operators", "expected"),
+    [
+        ([GroupBy("a", n=agg.sum("b"))], ["a", "b"]),
+        ([GroupBy(n=agg.count())], []),
+        ([GroupBy("a", first=agg.first("c", order_by="b"))], ["a", "b", "c"]),
+        ([Filter(col("c") == "x"), GroupBy("a", n=agg.count())], ["a", "c"]),
+        ([Filter(lambda row: row["c"] == "x"), GroupBy("a", n=agg.count())], None),
+        ([Select("a", x=col("b") + 1)], ["a", "b"]),
+        ([Select("*", b=col("b") + 1), GroupBy("b", n=agg.count())], ["b"]),
+        ([Select("*", a=col("b"), b=col("c")), GroupBy("a", n=agg.max("b"))], ["b", "c"]),
+        ([Unnest("filter"), GroupBy("filter", n=agg.count())], ["filter"]),
+        ([Map(col("a"))], None),
+        ([Distinct()], None),
+        ([Distinct("a")], ["a"]),
+        ([Deduplicate(by="a")], None),
+        ([TopN(1, "a")], None),
+        ([], None),
+    ],
+    ids=lambda value: " ".join(type(each).__name__ for each in value or ()),
+)
+def test_columns_that_are_read(home: Path, operators: list[Any], expected: list[str] | None) -> None:
+    def populate(dag: DAG, port: Any) -> None:
+        for operator in operators:
+            port = port.to(operator)
+        port.to(Console())
+
+    assert read_of(home, populate) == expected
+
+
+@pytest.mark.parametrize(
+    ("join", "expected"),
+    [
+        (Join("a"), ["a", "b", "b_right", "c"]),
+        (Join({"a": "b"}, where=col("filter").is_not_null()), ["a", "b", "b_right", "c", "filter"]),
+        (Join("a", "anti"), ["a", "b", "b_right", "c"]),
+    ],
+    ids=["inner", "condition", "anti"],
+)
+def test_joins_read_keys_and_what_is_read_behind_them(home: Path, join: Any, expected: list[str]) -> None:
+    def populate(dag: DAG, port: Any) -> None:
+        port.to(join.left)
+        dag.read(home / "others", "parquet", name="others").to(join.right)
+        join.output.to(GroupBy("c", n=agg.sum("b_right"))).to(Console())
+
+    assert read_of(home, populate) == expected
+
+
+def test_all_streams_of_a_port_count(home: Path) -> None:
+    def populate(dag: DAG, port: Any) -> None:
+        port.to(GroupBy("a", n=agg.count())).to(Console())
+        port.to(GroupBy("b", n=agg.count())).to(Console())
+
+    assert read_of(home, populate) == ["a", "b"]
+
+
+def test_rejected_records_have_all_columns(home: Path) -> None:
+    def populate(dag: DAG, port: Any) -> None:
+        select = Select(x=col("a") // col("b"))
+        select.on_error = "route"
+        port.to(select).to(Console())
+        select.errors.to(Console())
+
+    assert read_of(home, populate) is None
+
+
+def collected(home: Path, populate: Any) -> list[Any]:
+    sink = Collector[Any]()
+
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        populate(dag, dag.read(home / "rows", "parquet", name="rows")).to(sink, name="sink")
+
+    run_dag(populate_dag, {})
+    return sorted(sink.records, key=repr)
+
+
+def test_rows_without_columns_are_counted(home: Path) -> None:
+    assert collected(home, lambda dag, port: port.to(GroupBy(n=agg.count()))) == [{"n": 3}]
+    assert collected(home, lambda dag, port: port.to(Filter(col("b") > 5)).to(GroupBy(n=agg.count()))) == [{"n": 2}]
+
+
+@pytest.mark.parametrize("name", ["filename", "a`b", "a.b", "*"])
+def test_odd_names_of_columns(home: Path, name: str) -> None:
+    pq.write_table(ROWS.rename_columns(["a", name, "c", "filter"]), home / "rows" / "a.parquet")
+    assert collected(home, lambda dag, port: port.to(GroupBy("a", n=agg.sum(name)))) == [{"a": 1, "n": 5}, {"a": 2, "n": 13}]
+
+
+def test_a_reader_leaves_out_columns_and_a_plan_names_those_that_it_reads(home: Path) -> None:
+    dag = DAG("columns")
+    keep = Filter[Any](col("b") > 5)
+    dag.read(home / "rows", "parquet", name="rows").to(keep, name="keep").to(GroupBy("a", n=agg.count())).to(Console())
+    plan: Any = after(dag, "columns")
+    reader: Any = plan.dag.nodes["rows"].operator
+    assert reader.describe_columns("batches").endswith(", of which a, b are read")
+    assert plan.dag.nodes["keep"].operator is not keep, "the operator of the user stays as it is"
+
+
+def test_partition_keys_of_folders_are_columns(home: Path) -> None:
+    for year in (2025, 2026):
+        (home / "rows" / f"year={year}").mkdir()
+        pq.write_table(ROWS, home / "rows" / f"year={year}" / "a.parquet")
+    (home / "rows" / "a.parquet").unlink()
+    counted = collected(home, lambda dag, port: port.to(GroupBy("year", n=agg.count())))
+    assert [(int(row["year"]), row["n"]) for row in counted] == [(2025, 3), (2026, 3)]
+
+
+def test_a_union_hands_on_what_is_read(home: Path) -> None:
+    def populate(dag: DAG, port: Any) -> Any:
+        union = Union[Any]()
+        port.to(union.input_0)
+        dag.read(home / "others", "parquet", name="others").to(union.input_1)
+        return union.output.to(GroupBy("a", n=agg.count()))
+
+    assert read_of(home, lambda dag, port: populate(dag, port).to(Console())) == ["a"]
+    assert collected(home, populate) == [{"a": 1, "n": 2}, {"a": 2, "n": 4}]
+
+
+def test_a_subclass_with_a_handler_of_its_own_reads_all(home: Path) -> None:
+    class Counted(Filter[Any]):
+        @Filter.input.batch
+        def keep_batch(self, batch: pa.RecordBatch) -> None:
+            assert "c" in batch.schema.names
+            self.output.emit_batch(batch)
+
+    assert read_of(home, lambda dag, port: port.to(Counted(col("b") > 5)).to(GroupBy("a", n=agg.count())).to(Console())) is None
