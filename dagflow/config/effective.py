@@ -150,7 +150,7 @@ def _object_rows(
     docs = field_docs(cls) if with_docs and not only_given else {}
     for key, field in hints.settable(cls).items():
         hint, value, path = hints.field_hint(cls, field), getattr(thing, field.name), place + key
-        nested = attrs.has(type(value)) and not isinstance(value, type) and not hints.is_secret(hint)
+        nested = attrs.has(type(value)) and not isinstance(value, type) and not hints.is_secret(hint) and not _has_text(value)
         default = _default(field, thing) if base is None else getattr(base, field.name)
         origin = _origin(path, value, default, origins, above)
         if not only_given or origin != "default":
@@ -255,13 +255,21 @@ def _inner(value: Any, hint: Any) -> str:
         return "{" + ", ".join(pairs) + "}"
     if attrs.has(type(value)) and not isinstance(value, type):
         cls: Any = type(value)
-        if cls.__str__ is not object.__str__:  # as its author wants it to be shown
+        if _has_text(value):
             return str(value)
         parts = (f"{a.name}={_inner(getattr(value, a.name), hints.field_hint(cls, a))}" for a in attrs.fields(cls))
         return f"{cls.__name__}({', '.join(parts)})"
     if callable(value) and hasattr(value, "__qualname__"):
         return str(value.__qualname__)
     return re.sub(r" at 0x[0-9a-fA-F]+", "", str(value))
+
+
+def _has_text(value: Any) -> bool:
+    """Return whether an attrs object is shown as its author wants it to be: `col('price') > 5`."""
+    cls: Any = type(value)
+    code = getattr(cls.__repr__, "__code__", None)
+    by_attrs = code is not None and code.co_filename.startswith("<attrs generated")
+    return cls.__str__ is not object.__str__ or not by_attrs
 
 
 def _number(value: float, hint: Any) -> str:
