@@ -161,9 +161,9 @@ TOTALS: dict[str, Any] = {"count": Count, "sum": Sum, "min": Min, "max": Max, "m
 
 
 class Totalling(Grouping):
-    """`Count`, `Sum`, `Min`, `Max` and `Average`: `GroupBy` with one aggregate, whose results are records `KeyValue`.
+    """`Count`, `Sum`, `Min`, `Max` and `Average`: `GroupBy` with one aggregate.
 
-    They take part as soon as they follow changes.
+    Results are records `KeyValue` where one column is named, and rows where a tuple names several, or one.
     """
 
     operators: ClassVar[tuple[type[Operator], ...]] = tuple(TOTALS.values())
@@ -171,26 +171,33 @@ class Totalling(Grouping):
     def draw(self, drawing: Drawing) -> Node | None:
         name, rng = drawing.stream(), drawing.rng
         stream = drawing.streams[name]
-        keys = drawing.some(stream.plain, 1, 1)
+        keys = drawing.some(stream.plain, 1, 2)
         column = rng.choice(stream.columns)
         function = rng.choice(functions_of(column))
-        if not keys or not TOTALS[function].takes_changes:
+        makes_rows = len(keys) > 1 or rng.random() < 0.2
+        if not keys or (makes_rows and "value" in keys):
             return None
         aggregates = [("value", function, None if function == "count" else column.name)]
-        return Node("total", (name,), {"keys": keys, "aggregates": aggregates, "combiner": rng.random() < 0.7})
+        args = {"keys": keys, "rows": makes_rows, "aggregates": aggregates, "combiner": rng.random() < 0.7}
+        return Node("total", (name,), args)
 
     def streams(self, node: Node, inputs: Sequence[Stream]) -> dict[str, Stream]:
+        if node.args["rows"]:
+            return super().streams(node, inputs)
         key, value = super().streams(node, inputs)["output"].columns
         columns = (attrs.evolve(key, name="key"), value)
         return {"output": Stream(columns, True, unique_by(["key"], columns), f"KeyValue of {key.kind} and {value.kind}")}
 
     def operator(self, node: Node, inputs: Sequence[Stream]) -> Operator:
-        (_, what, column), (key,) = node.args["aggregates"][0], node.args["keys"]
+        (_, what, column), keys = node.args["aggregates"][0], node.args["keys"]
         of = [] if column is None else [column]
-        made: Operator = TOTALS[what](*of, by=key, combiner=node.args["combiner"])
+        by = tuple(keys) if node.args["rows"] else keys[0]
+        made: Operator = TOTALS[what](*of, by=by, combiner=node.args["combiner"])
         return made
 
     def sql(self, node: Node, inputs: Sequence[Stream], tables: Sequence[str]) -> dict[str, str]:
+        if node.args["rows"]:
+            return super().sql(node, inputs, tables)
         (_, what, _), (key,), (column,) = node.args["aggregates"][0], node.args["keys"], self._columns(node, inputs[0])
         return {"output": f'SELECT "{key}" AS key, {aggregate_sql(what, column)} AS value FROM {tables[0]} GROUP BY 1'}
 

@@ -180,6 +180,14 @@ class SchemaAware:
         """
         return None
 
+    def emitted_type(self, port: str) -> Any:
+        """Return the type of the records of an output port, where properties make it another than the port's; None elsewhere.
+
+        `Any` stands for rows, whose columns `result_columns` says: then the operator gets batches wherever its records have
+        columns.
+        """
+        return None
+
     def accepted_type(self, port: str) -> AcceptedType | None:
         """Return the type of the records that an input port takes, where that is narrower than the port's; None elsewhere.
 
