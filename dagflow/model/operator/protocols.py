@@ -77,6 +77,13 @@ class KeepsCurrent:
         """
         return None
 
+    def ordering(self) -> Operator | None:
+        """Return the operator that puts the rows of this one in their order before a sink that writes them whole.
+
+        It emits all rows that stand at emission points, of those that this one has emitted. None: the rows have no order.
+        """
+        return None
+
     def row_keys(self) -> tuple[str, ...]:
         """Return the columns by which this sink finds a row that is taken back; none where it compares whole rows.
 
