@@ -7,6 +7,7 @@ from operators.aggregate.distinct import Distinct as Distinct
 from operators.aggregate.group_by import GroupBy as GroupBy
 from operators.aggregate.max import Max as Max
 from operators.aggregate.min import Min as Min
+from operators.aggregate.sort import Sort as Sort
 from operators.aggregate.sum import Sum as Sum
 from operators.aggregate.top_n import TopN as TopN
 from operators.aggregate.tumbling import Tumbling as Tumbling

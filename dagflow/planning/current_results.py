@@ -11,6 +11,7 @@ from dagflow.model.graph.dag import OperatorNode, PortName
 from dagflow.model.operator.base import Operator
 from dagflow.model.operator.ports import output_ports
 from dagflow.model.operator.sink import Sink
+from dagflow.planning.errors import NotSupported
 from dagflow.planning.held_changes import HeldChanges
 from dagflow.planning.partial_aggregation import put_before, types_behind, with_nodes
 from dagflow.planning.plan import Plan
@@ -44,7 +45,7 @@ def add_current_results(plan: Plan) -> Plan:
             if behind is not None:
                 nodes[name] = attrs.evolve(node, operator=behind[1])
                 if (giving := _emitting_result(dag, source, behind[0])) is None:
-                    added.append((CURRENT, behind[0]))
+                    added.append((CURRENT, _in_order(dag, source, behind[0], node) or behind[0]))
                 else:
                     nodes[source.operator] = attrs.evolve(nodes[source.operator], operator=giving)
             into, port = sink, sink.port
@@ -62,6 +63,18 @@ def _emitting_result(dag: CheckedDag, source: PortName, before_sink: Operator) -
     is_alone = stream is not None and len(stream.sinks) == 1
     gets_all = before_sink.waits_for_emission and not before_sink.emits_changes  # not the changes, nor partitions that have any
     return dag.nodes[source.operator].operator.emitting_result() if is_alone and gets_all else None
+
+
+def _in_order(dag: CheckedDag, source: PortName, before_sink: Operator, sink: OperatorNode) -> Operator | None:
+    """Return the operator that gives a sink its rows in the order of the operator before it; None where they have none."""
+    ordering = dag.nodes[source.operator].operator.ordering() if before_sink.waits_for_emission else None
+    if ordering is not None and before_sink.emits_changes:
+        raise NotSupported(
+            f"{sink.name!r} keeps its partitions apart, so its files cannot have the order of {source.operator!r}",
+            sink.where,
+            f"leave partition_columns of {sink.name!r} out; or put a TopN in the place of {source.operator!r}, or nothing",
+        )
+    return ordering
 
 
 def ends_changes(dag: CheckedDag, node: OperatorNode) -> bool:

@@ -43,6 +43,9 @@ def choose_forms(plan: Plan) -> Plan:
                 if is_arrow and arriving != BATCH:
                     converted[sink] = "records → batches"
                 arriving = BATCH if is_arrow else RECORD
+            makes_rows = any(node.operator.emitted_type(port) is Any for port in output_ports(type(node.operator)))
+            if makes_rows and BATCH in offered and schema_of(dag.types[source]) is not None:
+                offered = frozenset({BATCH})  # of records, it would make rows without types
             handled[sink] = preferred_form(arriving, offered)
             if (handled[sink] == BATCH) != (arriving == BATCH):
                 direction = "batches → records" if arriving == BATCH else "records → batches"

@@ -9,7 +9,8 @@ Read in this order:
    the partial aggregation that runs before the exchange. `record_groups`: keys and values that are Python objects; `kept_keys`:
    such keys as they are kept.
 3. `fields`: keys and values of records, given by functions or by names of columns.
-4. `deduplicate`, `top_n`: keyed operators that keep records; `ranked_rows`: those that stand over all windows, in their order.
+4. `deduplicate`, `top_n`: keyed operators that keep records; `ranked_rows`: those that stand over all windows, in their order;
+   `sort`: all rows in an order.
    `current_rows`: all rows that stand. `result_changes`: how many came and left.
 5. `tumbling`: windows of event time, as groups with a start; `event_time` holds what it needs.
 """

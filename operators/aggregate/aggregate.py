@@ -49,7 +49,7 @@ V = TypeVar("V", default=Any)
 
 @attrs.frozen
 class KeyValue(Generic[K, V]):
-    """The result for a group. `key` is None where all records are one group, a tuple for several columns."""
+    """The result for a group. `key` is None where all records are one group."""
 
     key: K
     value: V
@@ -88,6 +88,15 @@ class _OneAggregate(Operator, Generic[T, K, V]):
     def has_functions(self) -> bool:
         """Return True if a property is a function of the record, which a batch handler cannot call."""
         return callable(self.by) or callable(self.aggregate[1])
+
+    @property
+    def has_rows(self) -> bool:
+        """True if results are rows, with the columns of the key: where a tuple names them."""
+        return isinstance(self.by, tuple)
+
+    def emitted_type(self, port: str) -> Any:
+        """Return that results are rows where a tuple names the columns of the key."""
+        return Any if port == "output" and self.has_rows else None
 
     @input.stream
     def add_all(self, records: Iterator[T]) -> None:
@@ -153,8 +162,9 @@ class Aggregate(_OneAggregate[T, K, V], Generic[T, K, V]):
     as by `GroupBy`; keys that a function makes may be any objects that have a hash.
 
     Args:
-        by: the key of a record: a function of the record, or names of columns (fields of its class, `value` of a bare builtin),
-            with which batches stay batches. None: all records are one group.
+        by: the key of a record: a function of the record, or the name of a column (a field of its class, `value` of a bare
+            builtin), with which batches stay batches. A tuple of names: results are rows with these columns and `value`, as those
+            of `GroupBy`, and no `KeyValue`. None: all records are one group.
         combiner: whether records are aggregated before the exchange too, so that few cross it. The result is the same.
         scope: the input that a result covers. `all`: all input so far. The groups are kept over windows and launches: a result
             that no longer holds is taken back, and the new one emitted. A launch that resumes with another `by` or `of` is
@@ -207,15 +217,28 @@ class Aggregate(_OneAggregate[T, K, V], Generic[T, K, V]):
             problems.extend(key_type_problems(self, self.by))
             if len({*names_of(self.by)}) < len(names_of(self.by)):
                 problems.append(f"by={self.by!r} names a column twice")
+            if self.has_rows and VALUE in names_of(self.by):
+                name = type(self).__name__.lower()
+                advice = (
+                    f"GroupBy({', '.join(map(repr, names_of(self.by)))}, {name}=agg.{self.function}(…)) gives it another name"
+                )
+                problems.append(f"by={self.by!r} names the column of the result, {VALUE!r}: {advice}")
 
     def partition_key(self, port: str) -> Any:
         """Return the key: all records of a group reach one partition."""
         return key_of_groups(self.by) if port == "input" else self.sent if len(self.sent) > 1 else "key"
 
     def result_columns(self, port: str, arriving: Callable[[str], StreamColumns]) -> StreamColumns | None:
-        """Return that a key has one result. Their columns are those of the port's type."""
-        key = () if self.by is None else ("key",)
-        return StreamColumns(unique=[key]) if port == "output" and self.scope == "all" else None
+        """Return that a key has one result. The columns are those of the key and `value`, or those of the port's type."""
+        if port != "output":
+            return None
+        key, types = names_of(self.by) if self.has_rows else () if self.by is None else ("key",), None
+        if self.has_rows:
+            (function, of), before = self.aggregate, arriving("input").types or {}
+            column = of if isinstance(of, str) else None
+            types = {name: before.get(name) for name in key}
+            types[VALUE] = Aggregation(function, column).result_type(before.get(column or "")) if of == column else None
+        return StreamColumns(types, [key] if self.scope == "all" else ())
 
     def partial_aggregation(self, port: str) -> tuple[Operator, str] | None:
         """Return the partial aggregation."""
@@ -225,8 +248,8 @@ class Aggregate(_OneAggregate[T, K, V], Generic[T, K, V]):
         return PartialAggregation(by=self.by, function=function, of=values, on_error=self.on_error), "partials"
 
     def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
-        """Return batches for groups by one column."""
-        return frozenset({"batch" if handled == "batch" and type(self.by) is str and port == "output" else "record"})
+        """Return batches for groups by columns."""
+        return frozenset({"batch" if handled == "batch" and self.by is not None and port == "output" else "record"})
 
     @partials.stream
     def add_partials(self, partials: Iterator[Partial]) -> None:
@@ -284,29 +307,30 @@ class Aggregate(_OneAggregate[T, K, V], Generic[T, K, V]):
 
     def _send(self, table: pa.Table, keys: list[Any] | None, values: list[Any] | pa.Array, *, retracts: bool) -> None:
         """Emit results for the groups of a table, or take them back."""
-        if keys is None and type(self.by) is str and self.output.wants_batches and not isinstance(values, list):
-            batch = pa.record_batch({"key": table.column(self.by).combine_chunks(), "value": values})
+        names = names_of(self.by)
+        if keys is None and (self.has_rows or self.output.wants_batches) and not isinstance(values, list):
+            columns = {name if self.has_rows else "key": table.column(name).combine_chunks() for name in names}
+            batch = pa.record_batch({**columns, VALUE: values})
             emit_batch = self.output.retract_batch if retracts else self.output.emit_batch
             for start in range(0, batch.num_rows, ROWS_OF_A_BATCH):
                 emit_batch(batch.slice(start, ROWS_OF_A_BATCH))
             return
-        found: Iterable[Any]
-        if keys is not None:
-            found = map(keys.__getitem__, table.column(CODE).to_pylist())
-            if alone(self.by) is not self.by:
-                found = zip(found, strict=True)
-        else:
-            columns = [table.column(name).to_pylist() for name in names_of(self.by)]
-            found = zip(*columns, strict=True) if isinstance(self.by, tuple) else columns[0]
-        emit = self.output.retract if retracts else self.output.emit
+        found: Iterable[Any] = table.column(names[0] if keys is None else CODE).to_pylist()
+        found = found if keys is None else map(keys.__getitem__, found)
+        emit: Callable[[Any], None] = self.output.retract if retracts else self.output.emit
         for key, value in zip(found, values if isinstance(values, list) else values.to_pylist(), strict=True):
-            emit(KeyValue(key, value))
+            if self.has_rows:
+                emit({**dict(zip(names, key if len(names) > 1 else (key,), strict=True)), VALUE: value})
+            else:
+                emit(KeyValue(key, value))
 
     def results(self, accumulator: Accumulator, table: pa.Table) -> list[Any] | pa.Array:
         """Return the results for the groups of a table: as a column, or as a list where no column holds them."""
         try:
             return accumulator.results(table)
         except TotalNotHeld:
+            if self.has_rows:
+                raise
             return [total if count else None for count, total in accumulator.totals(table)]
 
 

@@ -33,6 +33,8 @@ T = TypeVar("T", default=Any)
 
 ROWS, KEY, VALUE = "#rows", "#key", "#value"
 """The columns of a table that say how often a row is there, and what functions of the user make of it."""
+NO_KEY = b"null"
+"""The key in the state where all rows are one group."""
 ALL = "#all"
 """A column of the state without values: it has all rows, since some may be taken back."""
 WAITING_ROWS, WAITING_BYTES = 1 << 17, 64 << 20
@@ -46,16 +48,19 @@ class Ranking:
     Attributes:
         n: the number of rows of a key that stand.
         by, of: what makes the key and the values of a row: names of columns, a function, or None.
-        descending: the largest values come first; `all_descending`: those of all columns do.
+        descending: the largest values come first, of all columns of the values or of each; `all_descending`: those of all
+            columns do.
         needs_value: rows without a value are left out.
+        nulls_first: the order of the values is that of SQL: NaN is larger than all numbers, and nulls are first or last.
     """
 
     n: int
     by: Any = None
     of: Any = None
-    descending: bool = False
+    descending: bool | tuple[bool, ...] = False
     all_descending: bool = False
     needs_value: bool = False
+    nulls_first: bool | None = None
 
     def table(self, batch: pa.RecordBatch, sign: int, port: InputPort[Any]) -> pa.Table:
         """Return the rows of a batch. Raises ColumnNotThere, KeyColumnRefused, ValueColumnRefused, ValueNotKept."""
@@ -88,12 +93,17 @@ class Ranking:
     def ranked(self, table: pa.Table, *numbers: Ints) -> Ranked:
         """Return the different rows of a table in their order. `numbers`: how often each row is there, in one way or several."""
         names = sorted({*table.column_names} - {ROWS})
-        compared = pa.table({name: comparable(table.column(name).combine_chunks()) for name in names})
-        terms = dict.fromkeys(self.keys, "ascending")
-        for some, descending in ((self.values, self.descending), (names, self.all_descending)):
-            for name in some:
-                terms.setdefault(name, "descending" if descending else "ascending")
-        order = pc.sort_indices(compared, list(terms.items())).to_numpy()
+        columns = {name: comparable(table.column(name).combine_chunks()) for name in names}
+        compared, terms = pa.table(columns), dict.fromkeys(self.keys, "ascending")
+        of_each = self.descending if isinstance(self.descending, tuple) else [self.descending] * len(self.values)
+        for name, descending in zip(self.values, of_each, strict=True):
+            if self.nulls_first is not None:
+                columns[f"{name}?"] = _class_of_values(columns[name], descending=descending, nulls_first=self.nulls_first)
+                terms[f"{name}?"] = "ascending"
+            terms.setdefault(name, "descending" if descending else "ascending")
+        for name in names:
+            terms.setdefault(name, "descending" if self.all_descending else "ascending")
+        order = pc.sort_indices(pa.table(columns), list(terms.items())).to_numpy()
         compared = compared.take(pa.array(order))
         starts = np.flatnonzero(_differs(compared))
         is_first = _differs(compared.select(self.keys))[starts]
@@ -115,7 +125,7 @@ class Ranking:
     def of_state(self, rows: pa.Table) -> pa.Array | pa.RecordBatch:
         """Return the keys of rows as a state takes them."""
         if not names_of(self.by):
-            return rows.column(KEY).combine_chunks() if callable(self.by) else pa.array([b"null"] * rows.num_rows, pa.binary())
+            return rows.column(KEY).combine_chunks() if callable(self.by) else pa.array([NO_KEY] * rows.num_rows, pa.binary())
         return pa.RecordBatch.from_arrays(
             [rows.column(name).combine_chunks() for name in self.keys], names=list(names_of(self.by))
         )
@@ -230,6 +240,19 @@ class RankedRows:
         emit_rows(ranked.rows, stood - stand, output.retract_batch)
         emit_rows(ranked.rows, stand - stood, output.emit_batch)
 
+    @staticmethod
+    def emit_standing(kept: KeyedTable, ranking: Ranking, output: OutputPort[Any]) -> None:
+        """Emit all kept rows that stand, of a ranking without keys, in their order; a batch without rows if there are none."""
+        if kept.columns is None:
+            return
+        rows = _unfolded(kept.lookup(pa.array([NO_KEY], pa.binary())))
+        if rows is None:
+            fields = [pa.field(field.name[:-1], field.type.value_type) for field in kept.columns if field.name.endswith("#")]
+            output.emit_batch(pa.RecordBatch.from_pylist([], pa.schema(fields)))
+            return
+        ranked = ranking.ranked(rows, rows.column(ROWS).to_numpy())
+        emit_rows(ranked.rows, ranking.standing(ranked, *ranked.numbers), output.emit_batch)
+
 
 @attrs.define
 class PartialRanking(Operator, Generic[T]):
@@ -267,6 +290,15 @@ def emit_rows(rows: pa.Table, times: Ints, emit: Callable[[pa.RecordBatch], None
     again = pa.array(np.repeat(np.arange(len(times)), np.maximum(times, 0)))
     for batch in _named(rows).take(again).to_batches(max_chunksize=ROWS_OF_A_BATCH):
         emit(batch)
+
+
+def _class_of_values(column: pa.Array, *, descending: bool, nulls_first: bool) -> pa.Array:
+    """Return 1 for values, and numbers before or behind it for NaN and nulls, as SQL orders them."""
+    classes = np.ones(len(column), np.int8)
+    if t.is_floating(column.type):
+        classes[pc.fill_null(pc.is_nan(column), False).to_numpy(zero_copy_only=False)] = 0 if descending else 2
+    classes[column.is_null().to_numpy(zero_copy_only=False)] = -1 if nulls_first else 3
+    return pa.array(classes)
 
 
 def _differs(rows: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -10,7 +10,7 @@ import attrs
 import pyarrow as pa
 
 from dagflow import Operator
-from operators import Average, Count, Deduplicate, Distinct, GroupBy, HashJoin, Join, Max, Min, Sum, TopN, agg, col
+from operators import Average, Count, Deduplicate, Distinct, GroupBy, HashJoin, Join, Max, Min, Sort, Sum, TopN, agg, col
 from tests.laws import reference
 from tests.laws.columns import Column, Columns, Row, Rows, field_of, names_of
 from tests.laws.nodes import Drawing, Node, NodeKind, Stream, quoted
@@ -161,9 +161,9 @@ TOTALS: dict[str, Any] = {"count": Count, "sum": Sum, "min": Min, "max": Max, "m
 
 
 class Totalling(Grouping):
-    """`Count`, `Sum`, `Min`, `Max` and `Average`: `GroupBy` with one aggregate, whose results are records `KeyValue`.
+    """`Count`, `Sum`, `Min`, `Max` and `Average`: `GroupBy` with one aggregate.
 
-    They take part as soon as they follow changes.
+    Results are records `KeyValue` where one column is named, and rows where a tuple names several, or one.
     """
 
     operators: ClassVar[tuple[type[Operator], ...]] = tuple(TOTALS.values())
@@ -171,26 +171,33 @@ class Totalling(Grouping):
     def draw(self, drawing: Drawing) -> Node | None:
         name, rng = drawing.stream(), drawing.rng
         stream = drawing.streams[name]
-        keys = drawing.some(stream.plain, 1, 1)
+        keys = drawing.some(stream.plain, 1, 2)
         column = rng.choice(stream.columns)
         function = rng.choice(functions_of(column))
-        if not keys or not TOTALS[function].takes_changes:
+        makes_rows = len(keys) > 1 or rng.random() < 0.2
+        if not keys or (makes_rows and "value" in keys):
             return None
         aggregates = [("value", function, None if function == "count" else column.name)]
-        return Node("total", (name,), {"keys": keys, "aggregates": aggregates, "combiner": rng.random() < 0.7})
+        args = {"keys": keys, "rows": makes_rows, "aggregates": aggregates, "combiner": rng.random() < 0.7}
+        return Node("total", (name,), args)
 
     def streams(self, node: Node, inputs: Sequence[Stream]) -> dict[str, Stream]:
+        if node.args["rows"]:
+            return super().streams(node, inputs)
         key, value = super().streams(node, inputs)["output"].columns
         columns = (attrs.evolve(key, name="key"), value)
         return {"output": Stream(columns, True, unique_by(["key"], columns), f"KeyValue of {key.kind} and {value.kind}")}
 
     def operator(self, node: Node, inputs: Sequence[Stream]) -> Operator:
-        (_, what, column), (key,) = node.args["aggregates"][0], node.args["keys"]
+        (_, what, column), keys = node.args["aggregates"][0], node.args["keys"]
         of = [] if column is None else [column]
-        made: Operator = TOTALS[what](*of, by=key, combiner=node.args["combiner"])
+        by = tuple(keys) if node.args["rows"] else keys[0]
+        made: Operator = TOTALS[what](*of, by=by, combiner=node.args["combiner"])
         return made
 
     def sql(self, node: Node, inputs: Sequence[Stream], tables: Sequence[str]) -> dict[str, str]:
+        if node.args["rows"]:
+            return super().sql(node, inputs, tables)
         (_, what, _), (key,), (column,) = node.args["aggregates"][0], node.args["keys"], self._columns(node, inputs[0])
         return {"output": f'SELECT "{key}" AS key, {aggregate_sql(what, column)} AS value FROM {tables[0]} GROUP BY 1'}
 
@@ -312,6 +319,42 @@ class Topping(NodeKind):
         by = f"PARTITION BY {quoted(args['by'])} " if args["by"] else ""
         qualified = f"row_number() OVER ({by}ORDER BY {order}) <= {args['n']}"
         return {"output": f"SELECT * FROM {tables[0]} WHERE {has_value} QUALIFY {qualified}"}
+
+
+class Sorting(NodeKind):
+    """`Sort` by some columns, with a limit or without: which rows stand. Their order in files has tests of its own."""
+
+    operators: ClassVar[tuple[type[Operator], ...]] = (Sort,)
+
+    def draw(self, drawing: Drawing) -> Node | None:
+        name, rng = drawing.stream(), drawing.rng
+        stream = drawing.streams[name]
+        if not stream.is_plain:
+            return None
+        by = [(column, rng.random() < 0.5) for column in drawing.some(stream.plain, 1, 2)]
+        args = {"by": by, "limit": rng.choice([None, 1, 2, 4]), "nulls": rng.choice(["first", "last"])}
+        return Node("sort", (name,), {**args, "combiner": rng.random() < 0.7})
+
+    def streams(self, node: Node, inputs: Sequence[Stream]) -> dict[str, Stream]:
+        return {"output": attrs.evolve(inputs[0], changes=True)}
+
+    def operator(self, node: Node, inputs: Sequence[Stream]) -> Operator:
+        args = node.args
+        by = [f"-{name}" if descends else name for name, descends in args["by"]]
+        return Sort[Any](by, limit=args["limit"], nulls=args["nulls"], combiner=args["combiner"])
+
+    def rows(self, node: Node, inputs: Sequence[Stream], rows: Sequence[Rows]) -> dict[str, Rows]:
+        stream, args = inputs[0], node.args
+        order = [(stream.place(name), descends) for name, descends in args["by"]]
+        first = args["nulls"] == "first"
+        return {"output": reference.first_in_order(rows[0], args["limit"], order, stream.ties, nulls_first=first)}
+
+    def sql(self, node: Node, inputs: Sequence[Stream], tables: Sequence[str]) -> dict[str, str]:
+        stream, args = inputs[0], node.args
+        terms = [f'"{name}" {"DESC" if descends else "ASC"} NULLS {args["nulls"]}' for name, descends in args["by"]]
+        order = ", ".join([*terms, order_sql([(stream.columns[at], False) for at in stream.ties])])
+        limit = "" if args["limit"] is None else f" LIMIT {args['limit']}"
+        return {"output": f"SELECT * FROM {tables[0]} ORDER BY {order}{limit}"}
 
 
 HOWS = ("inner", "left", "right", "full", "semi", "anti")

@@ -151,6 +151,20 @@ def top(rows: Rows, n: int, of: int, by: Sequence[int], ties: Sequence[int], *, 
     )
 
 
+def first_in_order(
+    rows: Rows, limit: int | None, order: Sequence[tuple[int, bool]], ties: Sequence[int], *, nulls_first: bool
+) -> Rows:
+    """Return the first rows in the order of columns, each with whether it descends; then of all columns in ascending order.
+
+    NaN is larger than all numbers, and nulls are first or last in either case.
+    """
+    ordered = in_order(rows.elements(), [(at, False) for at in ties])
+    for at, descends in reversed(order):
+        ordered.sort(key=lambda row: () if row[at] is None else rank_of(row[at]), reverse=descends)
+        ordered.sort(key=lambda row: (row[at] is None) != nulls_first)
+    return Counter(ordered[:limit])
+
+
 def first_of_each(rows: Rows, by: Sequence[int], order_by: Sequence[int], ties: Sequence[int], *, last: bool) -> Rows:
     """Return the first row, or the last one, of each key in the order of some columns, then of all columns."""
     order = [(at, last) for at in (*order_by, *ties)]

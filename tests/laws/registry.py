@@ -5,7 +5,7 @@ A new operator joins with a class of `NodeKind` in KINDS, or a line in EXEMPT. `
 
 from __future__ import annotations
 
-from tests.laws.keyed import Combining, Deduplicating, Differing, Grouping, Joining, Matching, Topping, Totalling
+from tests.laws.keyed import Combining, Deduplicating, Differing, Grouping, Joining, Matching, Sorting, Topping, Totalling
 from tests.laws.nodes import NodeKind
 from tests.laws.stateless import Expecting, Filtered, Mapping, Sampling, Selecting, Splitting, Uniting, Unnesting
 
@@ -23,6 +23,7 @@ KINDS: dict[str, NodeKind] = {
     "distinct": Differing(),
     "deduplicate": Deduplicating(),
     "top": Topping(),
+    "sort": Sorting(),
     "join": Joining(),
     "match": Matching(),
     "combine": Combining(),
@@ -38,6 +39,7 @@ WEIGHTS = {
     "distinct": 2,
     "deduplicate": 3,
     "top": 3,
+    "sort": 2,
     "union": 2,
     "unnest": 2,
     "combine": 4,

@@ -9,6 +9,7 @@ import attrs
 
 from dagflow.model.operator.component import Component
 from dagflow.model.operator.ports import Port, ports_of
+from dagflow.model.operator.protocols import SchemaAware
 from dagflow.model.types.columns import cached, column_type
 from dagflow.model.types.comparison import (
     Bindings,
@@ -97,7 +98,11 @@ def _with_stand_ins(cls: type, variables: set[Any]) -> set[Any]:
 def port_types(operator: Component, bindings: Bindings) -> dict[str, Any]:
     """Return the type of every port of an operator under `bindings`; what is not bound is `Any`."""
     declared: dict[str, Port] = ports_of(type(operator))
-    return {name: substitute(port.declared_type, bindings) for name, port in declared.items()}
+    types = {name: substitute(port.declared_type, bindings) for name, port in declared.items()}
+    if isinstance(operator, SchemaAware):
+        emitted = {name: operator.emitted_type(name) for name in declared}
+        types |= {name: tp for name, tp in emitted.items() if tp is not None}
+    return types
 
 
 def bind_input(operator: Component, port: str, arriving: Any, bindings: Bindings) -> None:

@@ -77,6 +77,13 @@ class KeepsCurrent:
         """
         return None
 
+    def ordering(self) -> Operator | None:
+        """Return the operator that puts the rows of this one in their order before a sink that writes them whole.
+
+        It emits all rows that stand at emission points, of those that this one has emitted. None: the rows have no order.
+        """
+        return None
+
     def row_keys(self) -> tuple[str, ...]:
         """Return the columns by which this sink finds a row that is taken back; none where it compares whole rows.
 
@@ -177,6 +184,14 @@ class SchemaAware:
 
         None: what the type of the port or `emitted_columns` says. Where an input port has the same type, whatever it is, rows of
         it have its columns too; but which columns identify a row, only this method says.
+        """
+        return None
+
+    def emitted_type(self, port: str) -> Any:
+        """Return the type of the records of an output port, where properties make it another than the port's; None elsewhere.
+
+        `Any` stands for rows, whose columns `result_columns` says: then the operator gets batches wherever its records have
+        columns.
         """
         return None
 

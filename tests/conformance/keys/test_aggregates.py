@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,26 @@ import pytest
 
 from dagflow import DAG, ErrorRecord, ReaderRecord
 from dagflow.errors import OperatorFailed
+from dagflow.ledger import committed_files
 from dagflow.planning.steps import make_plan
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag
-from operators import Average, Count, Deduplicate, FileInput, FlatMap, KeyValue, Map, Max, Min, RecordWriter, Sum, TopN
+from operators import (
+    Average,
+    Count,
+    Deduplicate,
+    FileInput,
+    FlatMap,
+    HashJoin,
+    JsonLinesWriter,
+    KeyValue,
+    Map,
+    Max,
+    Min,
+    RecordWriter,
+    Sum,
+    TopN,
+)
 from tests.conformance.apps import lines_in
 
 Line = ReaderRecord[str]
@@ -30,6 +47,18 @@ class Sale:
 def sale_of(line: Line) -> Sale:
     customer, amount = line.record.split()
     return Sale(customer, int(amount))
+
+
+@attrs.frozen
+class Row:
+    customer: str
+    even: bool
+    amount: int
+
+
+def row_of(line: Line) -> Row:
+    sale = sale_of(line)
+    return Row(sale.customer, sale.amount % 2 == 0, sale.amount)
 
 
 def words_of(line: Line) -> list[str]:
@@ -105,6 +134,38 @@ def test_words_in_batches(runner: str, source: Path) -> None:
     run_dag(populate_dag, runner=runner)
     wanted = Counter(word for path in source.iterdir() for word in path.read_text().split())
     assert {kv.key: kv.value for kv in seen.records} == wanted
+
+
+def test_keys_of_several_columns_reach_joins_and_sinks_as_columns(runner: str, source: Path, tmp_path: Path) -> None:
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        rows = dag.add_module("files", FileInput(str(source), block_size=300)).messages.to(Map(row_of))
+        join = dag.add_operator(
+            "join", HashJoin(("customer", "even"), right_columns="customer: string, even: bool, value: int64")
+        )
+        rows.to(Count(by=("customer", "even"))).to(join.left)
+        rows.to(Sum("amount", by=("customer", "even"))).to(join.right)
+        join.output.to(JsonLinesWriter(str(tmp_path / "out")))
+
+    run_dag(populate_dag, {"run_folder": str(tmp_path / "run")}, runner=runner)
+    wanted: dict[tuple[str, bool], list[int]] = {}
+    for sale in sales(source):
+        wanted.setdefault((sale.customer, sale.amount % 2 == 0), []).append(sale.amount)
+    lines = [json.loads(line) for path in committed_files(str(tmp_path / "out")) for line in Path(path).read_text().splitlines()]
+    assert {(row["customer"], row["even"]): (row["value"], row["value_right"]) for row in lines} == {
+        key: (len(amounts), sum(amounts)) for key, amounts in wanted.items()
+    }
+    assert len(lines) == len(wanted)
+
+
+def test_the_plan_shows_the_columns_of_keys(source: Path) -> None:
+    dag = DAG()
+    aggregated(source, Map(sale_of), Sum("amount", by=("customer", "amount")))[0](dag, None)
+    plan = make_plan(dag)
+    (total,) = (port for port in plan.dag.types if str(port) == "total.output")
+    known = plan.dag.columns().behind(total)
+    assert known.types == {"customer": "string", "amount": "int64", "value": "int64"}
+    assert known.identifies(["customer", "amount"])
+    assert {plan.forms.handled[port] for port in plan.forms.handled if port.operator.startswith("total")} == {"batch"}
 
 
 def test_the_plan_shows_what_runs_ahead_and_types_have_arrow_forms(source: Path) -> None:

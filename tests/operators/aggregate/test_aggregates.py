@@ -6,6 +6,7 @@ import datetime
 import decimal
 import math
 import pickle
+import random
 import uuid
 from collections import Counter
 from collections.abc import Callable
@@ -13,12 +14,13 @@ from fractions import Fraction
 from typing import Any
 
 import attrs
+import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dagflow.errors import ColumnNotThere, OperatorFailed
+from dagflow.errors import ColumnNotThere, OperatorFailed, TotalNotHeld
 from dagflow.state.task_states import declared_states
 from dagflow.testing import OperatorTask, Window, check_operator, run_operator
 from operators import Average, Count, Deduplicate, KeyValue, Max, Min, Sum, TopN, Tumbling
@@ -52,9 +54,17 @@ def plain(sales: list[Sale], key: Callable[[Sale], Any], result: Callable[[list[
 
 
 def found(operator: Any, sales: list[Sale]) -> dict[Any, Any]:
-    results = run_operator(operator, {"input": sales})["output"]
+    results = keyed(operator, run_operator(operator, {"input": sales})["output"])
     assert len({result.key for result in results}) == len(results)
     return {result.key: result.value for result in results}
+
+
+def keyed(operator: Any, results: list[Any]) -> list[KeyValue[Any, Any]]:
+    """Return results with their keys: those of several columns are rows."""
+    if not isinstance(operator.by, tuple):
+        return results
+    assert all([*row] == [*operator.by, "value"] for row in results)
+    return [KeyValue(tuple(row[name] for name in operator.by), row["value"]) for row in results]
 
 
 KEYS: list[tuple[Any, Callable[[Sale], Any]]] = [
@@ -163,7 +173,7 @@ def test_keys_of_several_columns_of_which_one_is_not_a_number(combiner: bool) ->
         assert [len(part) for part in parts] == [2, 2]
         given = pickle.loads(pickle.dumps(parts[0])) + pickle.loads(pickle.dumps(parts[1]))
     results = run_operator(whole, {port: given})["output"]
-    assert [(str(kv.key), kv.value) for kv in results] == [(f"(nan, {n})", 6 if combiner else 3) for n in (0, 1)]
+    assert [str(row) for row in results] == [str({"f": math.nan, "k": n, "value": 6 if combiner else 3}) for n in (0, 1)]
 
 
 def test_other_types_than_pyarrow_can_add() -> None:
@@ -195,6 +205,55 @@ def test_more_groups_than_are_kept_are_sent_on(monkeypatch: pytest.MonkeyPatch) 
         assert len(task.emitted["output"]) == 3
         task.give("input", ["a"], "stream")
     assert (task.emitted["output"][-1].key, task.emitted["output"][-1].parts) == ("a", (1, 1))
+
+
+AGGREGATES = {"count": Count, "sum": Sum, "min": Min, "max": Max, "avg": Average}
+
+
+@pytest.mark.parametrize("function", AGGREGATES)
+@pytest.mark.parametrize("by", [("shop", "day"), ("shop",), ("day", "price", "shop")])
+@pytest.mark.parametrize("combiner", [True, False])
+def test_keys_of_several_columns_make_the_rows_of_sql(function: str, by: tuple[str, ...], combiner: bool) -> None:
+    rng = random.Random(7)
+    rows = pa.table(
+        {
+            "shop": [rng.choice(["a", "b", None]) for _ in range(60)],
+            "day": pa.array([rng.randrange(3) for _ in range(60)], pa.int32()),
+            "price": pa.array([rng.choice([1.5, 2.0, None]) for _ in range(60)]),
+        }
+    )
+    made: Any = Count(by=by, combiner=combiner) if function == "count" else AGGREGATES[function]("day", by=by, combiner=combiner)
+    windows = [Window(rows.slice(start, 17).to_batches()) for start in range(0, 60, 17)]
+    emitted = run_operator(made, {"input": windows}, form="batch")
+    standing = Counter(map(str, emitted["output"]))
+    standing.subtract(map(str, emitted.retracted.get("output", [])))
+    with duckdb.connect() as connection:
+        connection.register("rows", rows)
+        value = "count(*)" if function == "count" else f"{function}(day)"
+        sql = f"SELECT {', '.join(by)}, {value}::{'DOUBLE' if function == 'avg' else 'BIGINT'} AS value FROM rows GROUP BY ALL"
+        wanted = connection.sql(sql).to_arrow_table().to_pylist()
+    assert +standing == Counter(map(str, wanted))
+    assert min(standing.values()) >= 0
+
+
+def test_a_function_beside_names_makes_rows_too() -> None:
+    sales = [Sale("a", 2), Sale("b", 3), Sale("a", 5)]
+    rows = [{"customer": "a", "place": "x", "value": 14}, {"customer": "b", "place": "x", "value": 6}]
+    assert run_operator(Sum(lambda sale: sale.amount * 2, by=("customer", "place")), {"input": sales})["output"] == rows
+    assert run_operator(Sum(lambda sale: sale.amount * 2, by=("customer",)), {"input": sales})["output"] == [
+        {name: row[name] for name in ("customer", "value")} for row in rows
+    ]
+
+
+def test_a_sum_that_no_column_holds_ends_the_run_where_results_are_rows() -> None:
+    rows = pa.table({"a": [1, 1], "b": [1, 1], "n": [2**62, 2**62]})
+    with pytest.raises(TotalNotHeld, match="int64 cannot hold"):
+        run_operator(Sum("n", by=("a", "b")), {"input": [rows]}, form="batch")
+
+
+def test_a_key_with_the_name_of_the_result_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"names the column of the result, 'value': GroupBy\('word', 'value', sum=agg.sum"):
+        Sum("n", by=("word", "value")).check()
 
 
 @pytest.mark.parametrize("by", [3, "", (), ("a", ""), ("a", 3)])
@@ -229,7 +288,7 @@ def test_results_are_those_of_all_windows(operator: Any, result: Any, by: Any, k
     def hold(windows: list[list[Sale]]) -> None:
         made = Count(by=by) if operator is Count else operator("amount", by=by)
         sales = [sale if operator is not Count else attrs.evolve(sale, amount=1) for window in windows for sale in window]
-        assert {each.key: each.value for each in stood(made, windows)} == plain(sales, key, result)
+        assert {each.key: each.value for each in keyed(made, stood(made, windows))} == plain(sales, key, result)
 
     hold()
 
@@ -323,11 +382,11 @@ def test_times_have_a_greatest_and_durations_a_sum() -> None:
     assert run_operator(Sum("v"), {"input": [pa.table({"v": lengths})]})["output"][0].value == datetime.timedelta(3)
 
 
-@pytest.mark.parametrize("by", [("value",), ("value", "other")])
+@pytest.mark.parametrize("by", [("word",), ("word", "other")])
 def test_keys_that_are_tuples_are_no_text(by: tuple[str, ...]) -> None:
     """As `-D 'operator.count.by=["value"]'` makes them: told when the DAG is checked, not by the first record."""
     for made in (Count[str, str](by=by), Sum[str, str, int](by=by), Tumbling[str, str, int](60, time="at", by=by)):
-        with pytest.raises(ValueError, match=r"by=\('value',.*keys of str: name (it alone.*: value|one column)$"):
+        with pytest.raises(ValueError, match=r"by=\('word',.*keys of str: name (it alone.*: word|one column)$"):
             made.check()
     for right in (Count[str, tuple[str, ...]](by=by), Count[str, Any](by=by), Count(by=by), Count[str, str](by="value")):
         right.check()
