@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -10,7 +11,7 @@ import attrs
 import pyarrow as pa
 
 from dagflow import Operator
-from operators import Average, Count, Deduplicate, Distinct, GroupBy, HashJoin, Join, Max, Min, Sum, TopN, agg, col
+from operators import Average, Count, Deduplicate, Distinct, GroupBy, HashJoin, Join, Max, Min, Sum, TopN, agg, col, window
 from tests.laws import reference
 from tests.laws.columns import Column, Columns, Row, Rows, field_of, names_of
 from tests.laws.nodes import Drawing, Node, NodeKind, Stream, quoted
@@ -155,6 +156,98 @@ class Grouping(NodeKind):
         by = ", ".join(str(place + 1) for place in range(len(keys)))
         end = f"GROUP BY {by}" if keys else "HAVING count(*) > 0"  # without rows there is not even one group
         return {"output": f"SELECT {', '.join([*(quoted([key]) for key in keys), *made])} FROM {tables[0]} {end}"}
+
+
+_SECOND = 1_000_000
+_MINUTE, _DAY = 60 * _SECOND, 86_400 * _SECOND
+
+
+class Windowing(Grouping):
+    """`GroupBy` with a time window in the key, of rows with a date or a time: windows side by side, or overlapping.
+
+    Rows with a window beyond the years that Python has are bad rows, which are skipped.
+    """
+
+    def draw(self, drawing: Drawing) -> Node | None:
+        node, rng = super().draw(drawing), drawing.rng
+        if node is None:
+            return None
+        stream = drawing.streams[node.inputs[0]]
+        times = stream.of_kind("day", "time", "zoned")
+        read = {name for _, _, name in node.args["aggregates"]} | {each for some in node.args["orders"].values() for each in some}
+        if not times or read & {"window_start", "window_end"}:
+            return None
+        column = rng.choice(times)
+        sizes = [_DAY, 3 * _DAY, 400 * _DAY]
+        if stream.column(column).kind != "day":
+            sizes += [10 * _MINUTE, 60 * _MINUTE, 7 * _SECOND + 1]
+        size = rng.choice(sizes)
+        unit = _DAY if stream.column(column).kind == "day" else 1
+        slide = max(unit, size // unit * 2 // rng.choice([2, 2, 4, 5]) * unit)
+        offset = rng.choice([0, 0, 1, -1, 4]) * rng.choice([_DAY, max(unit, _MINUTE)])
+        keys = [name for name in node.args["keys"] if name not in ("window_start", "window_end")]
+        keys.insert(rng.randint(0, len(keys)), "window_start")
+        args = {**node.args, "keys": tuple(keys), "column": column, "size": size, "slide": min(slide, size), "offset": offset}
+        return attrs.evolve(node, kind="windows", args=args)
+
+    def _with_windows(self, node: Node, stream: Stream) -> Stream:
+        """Return the stream of rows with the columns of their windows."""
+        time = stream.column(node.args["column"])
+        others = tuple(column for column in stream.columns if column.name not in ("window_start", "window_end"))
+        bounds = tuple(attrs.evolve(time, name=name) for name in ("window_start", "window_end"))
+        return attrs.evolve(stream, columns=(*others, *bounds))
+
+    def streams(self, node: Node, inputs: Sequence[Stream]) -> dict[str, Stream]:
+        keyed = super().streams(self._keyed(node), [self._with_windows(node, inputs[0])])["output"]
+        unique = unique_by(node.args["keys"], keyed.columns)
+        return {"output": attrs.evolve(keyed, unique=unique)}
+
+    def _keyed(self, node: Node) -> Node:
+        """Return the node that groups rows which have both columns of a window."""
+        keys = [
+            each for name in node.args["keys"] for each in (("window_start", "window_end") if name == "window_start" else (name,))
+        ]
+        return attrs.evolve(node, args={**node.args, "keys": tuple(keys)})
+
+    def operator(self, node: Node, inputs: Sequence[Stream]) -> Operator:
+        args = node.args
+        seconds = [dt.timedelta(microseconds=args[name]) for name in ("size", "slide", "offset")]
+        time_window = window(args["column"], seconds[0], slide=seconds[1], offset=seconds[2])
+        grouped = super().operator(node, inputs)
+        assert isinstance(grouped, GroupBy)
+        keys = [time_window if name == "window_start" else name for name in args["keys"]]
+        return GroupBy(*keys, **grouped.aggregates, combiner=args["combiner"], on_error="skip")
+
+    def rows(self, node: Node, inputs: Sequence[Stream], rows: Sequence[Rows]) -> dict[str, Rows]:
+        args, stream = node.args, inputs[0]
+        at = stream.place(args["column"])
+        kept = stream.places([column.name for column in stream.columns if column.name not in ("window_start", "window_end")])
+
+        def with_windows(row: Row) -> list[Row]:
+            windows = reference.windows_of(row[at], args["size"], args["slide"], args["offset"])
+            return [(*reference.picked(row, kept), *each) for each in windows or ()]
+
+        some = reference.flat_map(rows[0], with_windows)
+        return super().rows(self._keyed(node), [self._with_windows(node, stream)], [some])
+
+    def sql(self, node: Node, inputs: Sequence[Stream], tables: Sequence[str]) -> dict[str, str]:
+        args = node.args
+        kind = inputs[0].column(args["column"]).of.sql
+        size, slide, offset = (f"to_microseconds({args[name]})" for name in ("size", "slide", "offset"))
+        time = f'"{args["column"]}"'
+        zone = "TIMESTAMPTZ" if kind == "TIMESTAMPTZ" else "TIMESTAMP"
+        last = f"time_bucket({slide}, {time}::{zone}, {zone} '1970-01-01 00:00:00' + {offset})"
+        every = (
+            f"list_transform(range({-(-args['size'] // args['slide'])}), lambda i: {last} - to_microseconds(i * {args['slide']}))"
+        )
+        inside = f"list_filter({every}, lambda start: start + {size} > {time}::{zone})"
+        bounds = f"{zone} '0001-01-01 00:00:00'", f"{zone} '9999-12-31 23:59:59.999999'"
+        held = f"list_min({inside}) >= {bounds[0]} AND list_max({inside}) + {size} <= {bounds[1]}"
+        others = quoted([column.name for column in inputs[0].columns if column.name not in ("window_start", "window_end")])
+        starts = f"SELECT {others}, unnest(CASE WHEN {time} IS NULL THEN [NULL] ELSE {inside} END) AS start_ FROM {tables[0]}"
+        both = f"start_::{kind} AS window_start, (start_ + {size})::{kind} AS window_end"
+        table = f"(SELECT * EXCLUDE (start_), {both} FROM ({starts} WHERE {time} IS NULL OR ({held})))"
+        return super().sql(self._keyed(node), [self._with_windows(node, inputs[0])], [table])
 
 
 TOTALS: dict[str, Any] = {"count": Count, "sum": Sum, "min": Min, "max": Max, "mean": Average}

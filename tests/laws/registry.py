@@ -5,7 +5,7 @@ A new operator joins with a class of `NodeKind` in KINDS, or a line in EXEMPT. `
 
 from __future__ import annotations
 
-from tests.laws.keyed import Combining, Deduplicating, Differing, Grouping, Joining, Matching, Topping, Totalling
+from tests.laws.keyed import Combining, Deduplicating, Differing, Grouping, Joining, Matching, Topping, Totalling, Windowing
 from tests.laws.nodes import NodeKind
 from tests.laws.stateless import Expecting, Filtered, Mapping, Sampling, Selecting, Splitting, Uniting, Unnesting
 
@@ -19,6 +19,7 @@ KINDS: dict[str, NodeKind] = {
     "union": Uniting(),
     "unnest": Unnesting(),
     "group": Grouping(),
+    "windows": Windowing(),
     "total": Totalling(),
     "distinct": Differing(),
     "deduplicate": Deduplicating(),
@@ -32,6 +33,7 @@ WEIGHTS = {
     "map": 3,
     "select": 3,
     "group": 4,
+    "windows": 4,
     "total": 2,
     "join": 4,
     "match": 3,
