@@ -17,6 +17,7 @@ from dagflow.model.operator.protocols import AcceptedType as AcceptedType
 from dagflow.model.operator.protocols import DividesItems as DividesItems
 from dagflow.model.operator.protocols import EmitsItems as EmitsItems
 from dagflow.model.operator.protocols import FollowsBlock as FollowsBlock
+from dagflow.model.operator.protocols import GroupsByTime as GroupsByTime
 from dagflow.model.operator.protocols import GroupsItems as GroupsItems
 from dagflow.model.operator.protocols import HasRange as HasRange
 from dagflow.model.operator.protocols import Keyed as Keyed

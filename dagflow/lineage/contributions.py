@@ -25,7 +25,7 @@ from dagflow.local.spool import Spool, transform_runner
 from dagflow.model.graph.dag import PortName
 from dagflow.model.graph.partitioning import key_of_port
 from dagflow.model.operator.ports import input_ports
-from dagflow.model.operator.protocols import LocatesRows, NamesSources
+from dagflow.model.operator.protocols import GroupsByTime, LocatesRows, NamesSources
 from dagflow.model.operator.state import state_fields
 from dagflow.model.types.forms import to_records
 from dagflow.model.types.keys import Key
@@ -212,6 +212,8 @@ class Contributions:
             return self._all(operator, f"more than {MAX_KEYS:,} rows")
         if receives or node.operator.selects_rows:
             return Wanted(frozenset(value for chunk in rows for value in _whole(chunk)), _whole)
+        if isinstance(node.operator, GroupsByTime) and node.operator.groups_by_time(port):
+            self.remarks.append(f"{operator!r} groups by time, too: records of its key in other time windows count as well")
         if isinstance(node.operator, NamesSources) and (named := _named(node.operator, port, rows)) is not None:
             return named
         key = self._key(operator, port)
@@ -227,8 +229,6 @@ class Contributions:
             return Wanted()
         if None in keys:
             return self._all(operator, f"its rows do not have its key ({key})")
-        if node.operator.follows_event_time:
-            self.remarks.append(f"{operator!r} groups by time, too: records of its key in other time windows count as well")
         tp = self.plan.dag.types[PortName(operator, port)]
         own = frozenset(map(_alone, keys))
         return Wanted(own, lambda chunk: [_canonical(_alone(value)) for value in _keys(chunk, key, tp)])

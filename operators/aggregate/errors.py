@@ -1,4 +1,4 @@
-"""Errors of keys and values in aggregates, event-time windows and kept state."""
+"""Errors of keys and values in aggregates, time windows and kept state."""
 
 from __future__ import annotations
 

@@ -58,6 +58,10 @@ class _Rows(Operator):
         """The columns of the key that rows have when they come: all but those of the time window."""
         return self.keys if self.window is None else tuple(name for name in self.keys if name != START)
 
+    def groups_by_time(self, port: str) -> bool:
+        """Return whether rows that come here are grouped by a time window: for lineage."""
+        return self.window is not None and port == "input"
+
     def setup(self, context: OperatorContext) -> None:
         """Keep the context, which tells whether rows are taken back."""
         self._context = context

@@ -11,7 +11,23 @@ import attrs
 import pyarrow as pa
 
 from dagflow import Operator
-from operators import Average, Count, Deduplicate, Distinct, GroupBy, HashJoin, Join, Max, Min, Sum, TopN, agg, col, window
+from operators import (
+    Average,
+    Count,
+    Deduplicate,
+    Distinct,
+    GroupBy,
+    HashJoin,
+    Join,
+    Max,
+    Min,
+    Sum,
+    TopN,
+    Tumbling,
+    agg,
+    col,
+    window,
+)
 from tests.laws import reference
 from tests.laws.columns import Column, Columns, Row, Rows, field_of, names_of
 from tests.laws.nodes import Drawing, Node, NodeKind, Stream, quoted
@@ -237,10 +253,9 @@ class Windowing(Grouping):
         time = f'"{args["column"]}"'
         zone = "TIMESTAMPTZ" if kind == "TIMESTAMPTZ" else "TIMESTAMP"
         last = f"time_bucket({slide}, {time}::{zone}, {zone} '1970-01-01 00:00:00' + {offset})"
-        every = (
-            f"list_transform(range({-(-args['size'] // args['slide'])}), lambda i: {last} - to_microseconds(i * {args['slide']}))"
-        )
-        inside = f"list_filter({every}, lambda start: start + {size} > {time}::{zone})"
+        most = -(-args["size"] // args["slide"])
+        every = f"list_transform(range({most}), lambda nth_: {last} - to_microseconds(nth_ * {args['slide']}))"
+        inside = f"list_filter({every}, lambda start_: start_ + {size} > {time}::{zone})"
         bounds = f"{zone} '0001-01-01 00:00:00'", f"{zone} '9999-12-31 23:59:59.999999'"
         held = f"list_min({inside}) >= {bounds[0]} AND list_max({inside}) + {size} <= {bounds[1]}"
         others = quoted([column.name for column in inputs[0].columns if column.name not in ("window_start", "window_end")])
@@ -248,6 +263,114 @@ class Windowing(Grouping):
         both = f"start_::{kind} AS window_start, (start_ + {size})::{kind} AS window_end"
         table = f"(SELECT * EXCLUDE (start_), {both} FROM ({starts} WHERE {time} IS NULL OR ({held})))"
         return super().sql(self._keyed(node), [self._with_windows(node, inputs[0])], [table])
+
+
+_OBJECTS = {"int": int, "text": str, "day": dt.date, "bool": bool}
+"""The kinds of columns whose values are keys or results of `Tumbling`, which have the types of its records."""
+
+
+class Tumbled(Windowing):
+    """`Tumbling` without a lateness: one aggregate by a key, or of all records, whose results are records `WindowValue`."""
+
+    operators: ClassVar[tuple[type[Operator], ...]] = (Tumbling,)
+
+    def draw(self, drawing: Drawing) -> Node | None:
+        name, rng = drawing.stream(), drawing.rng
+        stream = drawing.streams[name]
+        times = stream.of_kind("day", "time", "zoned")
+        if not times:
+            return None
+        time = rng.choice(times)
+        taken = (time, "window_start", "window_end", "value", "count", "start", "stop")
+        keys = [name for name in stream.of_kind(*_OBJECTS) if name not in taken]
+        columns = [stream.column(name) for name in keys]
+        column = rng.choice(columns) if columns else None
+        functions = [what for what in functions_of(column) if what not in ("count", "mean")] if column else []
+        what = rng.choice(["count", *functions])
+        args = {
+            "keys": (rng.choice(keys), "window_start") if keys and rng.random() < 0.8 else ("window_start",),
+            "aggregates": [("value", what, None if what == "count" else column and column.name)],
+            "orders": {},
+            "column": time,
+            "size": (size := rng.choice([_DAY, 3 * _DAY, 400 * _DAY, 10 * _MINUTE])),
+            "slide": size,
+            "offset": 0,
+            "is_function": rng.random() < 0.4,
+        }
+        return Node("tumbling", (name,), args)
+
+    def _bare(self, node: Node, stream: Stream) -> tuple[Stream, Node]:
+        """Return the stream with times of microseconds, which have a null where the record is a bad one, and the node for it."""
+        time = attrs.evolve(stream.column(node.args["column"]), kind="time")
+        aggregates = [*node.args["aggregates"], ("count", "count", node.args["aggregates"][0][2])]
+        columns = tuple(time if column.name == time.name else column for column in stream.columns)
+        return attrs.evolve(stream, columns=columns), attrs.evolve(node, args={**node.args, "aggregates": aggregates})
+
+    def streams(self, node: Node, inputs: Sequence[Stream]) -> dict[str, Stream]:
+        stream, bare = self._bare(node, inputs[0])
+        *key, _, _, value, count = super().streams(bare, [stream])["output"].columns
+        has_key = attrs.evolve(key[0], name="key") if key else Column("key", "int")
+        bounds = (Column("start", "time", has_nulls=False), Column("stop", "time", has_nulls=False))
+        columns = (has_key, *bounds, value, count, Column("firing", "int", has_nulls=False))
+        kinds = f"WindowValue of {has_key.kind} and {value.kind}"
+        return {"output": Stream(columns, True, unique_by(["key", "start"], columns), kinds)}
+
+    def operator(self, node: Node, inputs: Sequence[Stream]) -> Operator:
+        args, stream = node.args, inputs[0]
+        (_, what, of), names = args["aggregates"][0], [name for name in args["keys"] if name != "window_start"]
+        key: Any = int | None if not names else _OBJECTS[stream.column(names[0]).kind] | None
+        value: Any = int if of is None else _OBJECTS[stream.column(of).kind] | None
+
+        def named(name: str) -> Any:
+            return Field(name) if args["is_function"] else name
+
+        return Tumbling[Any, key, value](
+            dt.timedelta(microseconds=args["size"]),
+            time=named(args["column"]),
+            by=named(names[0]) if names else None,
+            aggregate=what,
+            of=None if of is None else named(of),
+            on_error="skip",
+        )
+
+    def rows(self, node: Node, inputs: Sequence[Stream], rows: Sequence[Rows]) -> dict[str, Rows]:
+        at = inputs[0].place(node.args["column"])
+
+        def with_time(row: Row) -> list[Row]:
+            return [] if row[at] is None else [(*row[:at], as_time(row[at]), *row[at + 1 :])]
+
+        stream, bare = self._bare(node, inputs[0])
+        found = super().rows(bare, [stream], [reference.flat_map(rows[0], with_time)])["output"]
+        has_key = len(node.args["keys"]) > 1
+        return {"output": Rows({(*(row if has_key else (None, *row)), 0): n for row, n in found.items()})}
+
+    def sql(self, node: Node, inputs: Sequence[Stream], tables: Sequence[str]) -> dict[str, str]:
+        stream, bare = self._bare(node, inputs[0])
+        time = f'"{node.args["column"]}"'
+        utc = f"({time} AT TIME ZONE 'UTC')" if inputs[0].column(node.args["column"]).kind == "zoned" else time
+        table = f"(SELECT * REPLACE ({utc}::TIMESTAMP AS {time}) FROM {tables[0]} WHERE {time} IS NOT NULL)"
+        grouped = super().sql(bare, [stream], [table])["output"]
+        names = [name for name in node.args["keys"] if name != "window_start"]
+        key = f'"{names[0]}"' if names else "NULL::BIGINT"
+        results = "window_start AS start, window_end AS stop, value, count, 0::BIGINT AS firing"
+        return {"output": f"SELECT {key} AS key, {results} FROM ({grouped})"}
+
+
+@attrs.frozen
+class Field:
+    """A function that returns a field of a record."""
+
+    name: str
+
+    def __call__(self, record: Any) -> Any:
+        return field_of(record, self.name)
+
+
+def as_time(value: Any) -> dt.datetime:
+    """Return a date or a datetime as a datetime of UTC without a zone."""
+    if not isinstance(value, dt.datetime):
+        return dt.datetime(value.year, value.month, value.day)  # noqa: DTZ001
+    return value.replace(tzinfo=None)
 
 
 TOTALS: dict[str, Any] = {"count": Count, "sum": Sum, "min": Min, "max": Max, "mean": Average}

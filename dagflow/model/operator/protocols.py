@@ -58,6 +58,15 @@ class NamesSources(Protocol):
         ...
 
 
+@runtime_checkable
+class GroupsByTime(Protocol):
+    """Keyed operators that may group rows by time, too. The trace of a row leads to the rows of its key, whatever their time."""
+
+    def groups_by_time(self, port: str) -> bool:
+        """Return whether the rows of an input port are grouped by time."""
+        ...
+
+
 class KeepsCurrent:
     """Sinks that keep the current result of a stream whose rows may be taken back, and operators that can give it to them."""
 

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from dagflow import DAG, StreamColumns
 from dagflow.errors import ColumnNotThere, DagError
-from dagflow.testing import OperatorTask, Window, check_operator, run_dag, run_operator
-from operators import Distinct, GroupBy, agg, window
+from dagflow.scaling import StatelessPartitioner
+from dagflow.testing import Collector, OperatorTask, Window, check_operator, run_dag, run_operator
+from operators import Distinct, FlatMap, GroupBy, Map, Tumbling, agg, window
 from operators.aggregate.errors import WindowColumnRefused
 from operators.aggregate.event_time.time_window import TimeWindow
 from tests.conformance.windows import InWindows
@@ -226,3 +227,42 @@ def test_a_column_that_is_not_there() -> None:
 def test_its_text_is_what_one_would_write() -> None:
     assert str(window("at", 600, slide="300s", offset=-60)) == "window('at', '10min', slide='5min', offset=-60)"
     assert window("at", "10m") == TimeWindow("at", dt.timedelta(minutes=10))
+
+
+def hit_of(seconds: int) -> Hit:
+    return Hit(NOON + dt.timedelta(seconds=seconds), "a")
+
+
+def hits_of(seconds: int) -> list[Hit]:
+    times = (NOON, dt.datetime(1, 1, 1), NOON + dt.timedelta(seconds=seconds))  # noqa: DTZ001
+    return [Hit(time, "a") for time in times]
+
+
+def test_a_bad_row_of_a_class_is_skipped_behind_the_operator_that_emits_it() -> None:
+    """It is not taken for a record of another type, since the port takes rows of any columns."""
+    seen = Collector[Any]()
+
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        source = dag.add_operator("seconds", InWindows[int]([[1, 2]]))
+        hits = dag.add_operator("hits", FlatMap(hits_of), partitioner=StatelessPartitioner(2))
+        dag.add_stream("seconds", source.output, hits.input)
+        hits.output.to(GroupBy(window("at", "2d", slide="1d"), n=agg.count(), on_error="skip"), name="days").to(seen, name="seen")
+
+    report = run_dag(populate_dag)
+    assert [row["n"] for row in seen.records] == [4, 4]
+    assert sum(operator.errors for operator in report.operators.values()) == 2
+
+
+def test_records_of_a_generic_class_are_rows() -> None:
+    seen = Collector[Any]()
+
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        source = dag.add_operator("seconds", InWindows[int]([[1, 2]]))
+        counted = Tumbling[Hit, str, int](60, time=lambda hit: hit.at, by=lambda hit: hit.k)
+        hits = dag.add_operator("hits", Map(hit_of), partitioner=StatelessPartitioner(2))
+        dag.add_stream("seconds", source.output, hits.input)
+        minutes = hits.output.to(counted, name="minutes")
+        minutes.to(GroupBy(window("start", "1h"), n=agg.sum("value")), name="hours").to(seen, name="seen")
+
+    run_dag(populate_dag)
+    assert [row["n"] for row in seen.records] == [2]
