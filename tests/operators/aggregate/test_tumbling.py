@@ -224,6 +224,12 @@ def test_a_window_that_fires_again_takes_its_result_back() -> None:
     assert [(r.start.minute, r.value, r.firing) for r in found.retracted["output"]] == [(0, 1, 0)]
 
 
+def test_only_groups_are_kept_without_a_watermark() -> None:
+    kept = [name for name in ("totals", "windows", "waited") if Tumbling(60, time="at").keeps_state(name)]
+    assert kept == ["totals"]
+    assert all(Tumbling(60, time="at", emit="final").keeps_state(name) for name in ("totals", "windows", "waited"))
+
+
 @pytest.mark.parametrize("in_columns", [True, False])
 @pytest.mark.parametrize(
     ("aggregate", "values", "gone", "results"),

@@ -73,7 +73,8 @@ def test_windows_are_those_of_sql(times: list[Any], kind: str, size: str, offset
 def test_a_row_is_in_all_windows_that_overlap_at_its_time() -> None:
     assert counts(at(1, 6), size="10m", slide="5m") == [(-5, 1), (0, 2), (5, 1)]
     assert counts(at(0), size="10m", slide="4m") == [(-8, 1), (-4, 1), (0, 1)], "12:00 is a multiple of 4 minutes"
-    assert counts(at(3), size="10m", slide="4m") == [(-4, 1), (0, 1)], "not the one from 11:52 to 12:02"
+    for minute in (2, 3):
+        assert counts(at(minute), size="10m", slide="4m") == [(-4, 1), (0, 1)], "not the one from 11:52 to 12:02"
 
 
 def test_no_row_is_late_and_results_follow() -> None:
