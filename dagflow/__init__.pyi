@@ -14,6 +14,7 @@ from dagflow.model.operator.ports import OutputPort as OutputPort
 from dagflow.model.operator.ports import ProxyInputPort as ProxyInputPort
 from dagflow.model.operator.ports import ProxyOutputPort as ProxyOutputPort
 from dagflow.model.operator.protocols import AcceptedType as AcceptedType
+from dagflow.model.operator.protocols import ComputesKey as ComputesKey
 from dagflow.model.operator.protocols import DividesItems as DividesItems
 from dagflow.model.operator.protocols import EmitsItems as EmitsItems
 from dagflow.model.operator.protocols import FollowsBlock as FollowsBlock

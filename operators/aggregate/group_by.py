@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, get_args
 
 import attrs
@@ -58,10 +58,6 @@ class _Rows(Operator):
         """The columns of the key that rows have when they come: all but those of the time window."""
         return self.keys if self.window is None else tuple(name for name in self.keys if name != START)
 
-    def groups_by_time(self, port: str) -> bool:
-        """Return whether rows that come here are grouped by a time window: for lineage."""
-        return self.window is not None and port == "input"
-
     def setup(self, context: OperatorContext) -> None:
         """Keep the context, which tells whether rows are taken back."""
         self._context = context
@@ -73,14 +69,18 @@ class _Rows(Operator):
 
     def source_columns(self, port: str, columns: Sequence[str], made: Sequence[str]) -> dict[str, str]:
         """Return the columns of the key: a row was made of all rows with its values in them."""
-        keys = self.columns_of_key if port == "input" else self.keys
-        return {name: name for name in (keys if self.keys or self.aggregates else columns) if name in made}
+        keys = self.keys or (() if self.aggregates else columns)
+        return {name: name for name in keys if name in made}
+
+    def with_key(self, port: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch] | None:
+        """Return rows with the starts of their time windows; None where they have none, or have them."""
+        return self.window.assigned(rows) if self.window is not None and port == "input" else None
 
     @input.batch
     def add(self, batch: pa.RecordBatch) -> None:
         """Take rows in."""
         sign = -1 if self._context.retracts else 1
-        for rows in (batch,) if self.window is None else self.window.assigned(batch):
+        for rows in self.with_key("input", batch) or (batch,):
             self._grouping.add(self.groups, rows, sign, keeps_all=self.input.is_changing)
 
 

@@ -134,6 +134,7 @@ class Tumbling(Operator, Generic[T, K, V]):
     """
 
     partition_key_fixed: ClassVar[bool] = True
+    groups_by_time: ClassVar[bool] = True
 
     size: Seconds = attrs.field(converter=to_seconds, validator=a_size)
     time: Callable[[T], Any] | str = attrs.field(kw_only=True, validator=a_field)
@@ -175,10 +176,6 @@ class Tumbling(Operator, Generic[T, K, V]):
         """True where a window that is emitted again takes back what was emitted of it."""
         fires_again = bool(self.never_late or self.allowed_lateness or self.fire_at_end)
         return self.scope == "all" and self.emit == "update" and fires_again
-
-    def groups_by_time(self, port: str) -> bool:
-        """Return True: for lineage."""
-        return True
 
     def keeps_state(self, name: str) -> bool:
         """Return whether a state is needed: without a watermark, the groups alone."""
