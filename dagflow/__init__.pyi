@@ -14,9 +14,11 @@ from dagflow.model.operator.ports import OutputPort as OutputPort
 from dagflow.model.operator.ports import ProxyInputPort as ProxyInputPort
 from dagflow.model.operator.ports import ProxyOutputPort as ProxyOutputPort
 from dagflow.model.operator.protocols import AcceptedType as AcceptedType
+from dagflow.model.operator.protocols import ComputesKey as ComputesKey
 from dagflow.model.operator.protocols import DividesItems as DividesItems
 from dagflow.model.operator.protocols import EmitsItems as EmitsItems
 from dagflow.model.operator.protocols import FollowsBlock as FollowsBlock
+from dagflow.model.operator.protocols import GroupsByTime as GroupsByTime
 from dagflow.model.operator.protocols import GroupsItems as GroupsItems
 from dagflow.model.operator.protocols import HasRange as HasRange
 from dagflow.model.operator.protocols import Keyed as Keyed

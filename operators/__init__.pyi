@@ -4,6 +4,7 @@ from operators.aggregate.average import Average as Average
 from operators.aggregate.count import Count as Count
 from operators.aggregate.deduplicate import Deduplicate as Deduplicate
 from operators.aggregate.distinct import Distinct as Distinct
+from operators.aggregate.event_time.time_window import window as window
 from operators.aggregate.group_by import GroupBy as GroupBy
 from operators.aggregate.max import Max as Max
 from operators.aggregate.min import Min as Min

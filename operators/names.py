@@ -19,7 +19,7 @@ def one_or_more(value: Iterable[str] | str) -> tuple[str, ...]:
 
 def constructor_arguments(
     cls: Any,
-    listed: tuple[str, tuple[str, ...]],
+    listed: tuple[str, tuple[Any, ...]],
     columns: tuple[str, dict[str, Any]],
     is_column: Callable[[Any], bool] = lambda value: False,
 ) -> dict[str, Any]:

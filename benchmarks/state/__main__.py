@@ -70,7 +70,9 @@ def open_windows(folder: Path, known: int) -> Case:
         return pa.record_batch({"key": keys, "at": times})
 
     def contestant(name: str, known: int) -> Contestant:
-        tumbling = Tumbling[Any, Any, Any](60, time="at", by="key", out_of_orderness=86_400, fire_at_end=False)
+        tumbling = Tumbling[Any, Any, Any](
+            60, time="at", by="key", allowed_lateness=0, out_of_orderness=86_400, fire_at_end=False
+        )
         slot = Slot(str(folder / str(known)), tumbling, "batch")
 
         def run() -> float:

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from operators import Filter, GroupBy, Join, ParquetWriter, Select, agg, col, lit, when
+from operators import Filter, GroupBy, Join, ParquetWriter, Select, Sort, agg, col, lit, when
 
 Tables = Callable[[str], Any]
 """Return the port with the rows of a table, by its name."""

@@ -25,7 +25,7 @@ from dagflow.local.spool import Spool, transform_runner
 from dagflow.model.graph.dag import PortName
 from dagflow.model.graph.partitioning import key_of_port
 from dagflow.model.operator.ports import input_ports
-from dagflow.model.operator.protocols import LocatesRows, NamesSources
+from dagflow.model.operator.protocols import ComputesKey, GroupsByTime, LocatesRows, NamesSources
 from dagflow.model.operator.state import state_fields
 from dagflow.model.types.forms import to_records
 from dagflow.model.types.keys import Key
@@ -44,6 +44,8 @@ Chunk = Any
 """A list of records, or a batch."""
 PLACES = 10
 """The places of so many records are found."""
+_NUMBER = "$row"
+"""The column of the numbers of rows, while an operator computes columns of its key."""
 MAX_KEYS = 1 << 20
 """The most rows whose own sources are looked for; where there are more, all rows count as theirs."""
 
@@ -227,7 +229,7 @@ class Contributions:
             return Wanted()
         if None in keys:
             return self._all(operator, f"its rows do not have its key ({key})")
-        if node.operator.follows_event_time:
+        if isinstance(node.operator, GroupsByTime) and node.operator.groups_by_time:
             self.remarks.append(f"{operator!r} groups by time, too: records of its key in other time windows count as well")
         tp = self.plan.dag.types[PortName(operator, port)]
         own = frozenset(map(_alone, keys))
@@ -465,6 +467,8 @@ def _whole(chunk: Chunk) -> list[Hashable]:
 
 def _named(operator: NamesSources, port: str, rows: Sequence[Chunk]) -> Wanted | None:
     """Return the rows of an input whose columns have the values of an operator's own rows; None where it does not say which."""
+    import pyarrow as pa
+
     found: list[Mapping[str, Any]] = []
     for chunk in rows:
         found += chunk.to_pylist() if _is_batch(chunk) else [row for record in chunk if (row := _row(record)) is not None]
@@ -474,6 +478,20 @@ def _named(operator: NamesSources, port: str, rows: Sequence[Chunk]) -> Wanted |
     known: dict[tuple[str, ...], tuple[list[str], frozenset[Hashable]]] = {}
 
     def of(chunk: Chunk) -> list[Hashable]:
+        if not isinstance(operator, ComputesKey) or not len(chunk):
+            return matching(chunk)
+        rows = chunk if _is_batch(chunk) else pa.RecordBatch.from_pylist([dict(_row(record) or {}) for record in chunk])
+        try:
+            grouped = operator.with_key(port, rows.append_column(_NUMBER, pa.array(range(len(rows)))))
+            if grouped is None:
+                return matching(chunk)
+            inside = [zip(some.column(_NUMBER).to_pylist(), matching(some), strict=True) for some in grouped]
+        except ValueError:  # for a row that is in no group
+            return [False] if len(rows) == 1 else [each for at in range(len(rows)) for each in of(part_of(chunk, at, at + 1))]
+        numbers = {number for some in inside for number, is_wanted in some if is_wanted is True}
+        return [number in numbers for number in range(len(rows))]
+
+    def matching(chunk: Chunk) -> list[Hashable]:
         columns = tuple(chunk.schema.names) if _is_batch(chunk) else tuple(_row(chunk[0]) or ()) if chunk else ()
         if columns not in known:
             same = operator.source_columns(port, columns, made) or {}

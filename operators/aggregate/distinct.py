@@ -60,7 +60,7 @@ class Distinct(GroupBy):
 
     def partition_key(self, port: str) -> Any:
         """Return the key: equal rows reach one partition."""
-        return self.keys or all_values
+        return super().partition_key(port) if self.keys else all_values
 
 
 def all_values(row: object) -> Any:

@@ -1,4 +1,4 @@
-"""Errors of keys and values in aggregates, event-time windows and kept state."""
+"""Errors of keys and values in aggregates, time windows and kept state."""
 
 from __future__ import annotations
 
@@ -180,4 +180,25 @@ class KeysKeptOtherwise(RunError, TypeError):
             f"the groups that are kept have keys of {before}, and {now} come now: equal keys would be two groups\n"
             f"  help: let the operator before emit {before} as it did (annotate what it returns with an attrs class for columns),"
             " or begin again: dagflow launch --fresh"
+        )
+
+
+@error(kw_only=True)
+class WindowColumnRefused(RunError, TypeError):
+    """A column has no times by which rows could be in time windows, or only dates where windows do not begin with days."""
+
+    code: ClassVar[str] = "DF945"
+    example = {"column": "day", "type": "date32[day]", "window": "window('day', '10min')"}
+    is_fatal: ClassVar[bool] = True
+
+    column: str
+    type: str
+    window: str
+
+    def message(self) -> str:
+        lack = "windows of dates have whole days" if self.type.startswith("date") else "time windows are of timestamps or dates"
+        return (
+            f"{self.window} is of the column {self.column!r}, which is {self.type}: {lack}\n"
+            f"  help: cast it first: Select('*', {self.column}=col({self.column!r}).cast('timestamp[us]')). Integers are taken as\n"
+            "        microseconds since the epoch then; or give the type to the reader, schema='…: timestamp[us]'"
         )

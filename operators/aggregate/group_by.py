@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, get_args
 
 import attrs
@@ -19,6 +19,7 @@ from dagflow.arrow_types.buffers import order_of
 from dagflow.config import one_of
 from operators.aggregate.accumulators import OF_ALL_VALUES, OF_ORDERED_VALUES, ROWS, Accumulator
 from operators.aggregate.agg import Aggregation
+from operators.aggregate.event_time.time_window import END, START, TimeWindow
 from operators.aggregate.fields import ResultScope, no_key
 from operators.aggregate.kept_groups import Change, add_groups, as_groups, equal_rows, key_columns
 from operators.aggregate.result_changes import added_up, count_changes
@@ -42,12 +43,20 @@ class _Rows(Operator):
         default=(), converter=one_or_more, validator=attrs.validators.deep_iterable(attrs.validators.instance_of(str))
     )
     aggregates: Mapping[str, Aggregation] = attrs.field(factory=dict, validator=_aggregations)
+    window: TimeWindow | None = attrs.field(
+        default=None, kw_only=True, validator=attrs.validators.optional(attrs.validators.instance_of(TimeWindow))
+    )
 
     input = InputPort[Any]()
     output = OutputPort[Any]()
     groups = WindowState[Groups](factory=Groups)
 
     takes_changes: ClassVar[bool] = True
+
+    @property
+    def columns_of_key(self) -> tuple[str, ...]:
+        """The columns of the key that rows have when they come: all but those of the time window."""
+        return self.keys if self.window is None else tuple(name for name in self.keys if name != START)
 
     def setup(self, context: OperatorContext) -> None:
         """Keep the context, which tells whether rows are taken back."""
@@ -63,11 +72,16 @@ class _Rows(Operator):
         keys = self.keys or (() if self.aggregates else columns)
         return {name: name for name in keys if name in made}
 
+    def with_key(self, port: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch] | None:
+        """Return rows with the starts of their time windows; None where they have none, or have them."""
+        return self.window.assigned(rows) if self.window is not None and port == "input" else None
+
     @input.batch
     def add(self, batch: pa.RecordBatch) -> None:
         """Take rows in."""
         sign = -1 if self._context.retracts else 1
-        self._grouping.add(self.groups, batch, sign, keeps_all=self.input.is_changing)
+        for rows in self.with_key("input", batch) or (batch,):
+            self._grouping.add(self.groups, rows, sign, keeps_all=self.input.is_changing)
 
 
 @attrs.define
@@ -92,14 +106,17 @@ class GroupBy(_Rows):
     """One row for each group of rows: the columns of the key, and any number of aggregates. `GROUP BY` of SQL.
 
     Args:
-        keys: the columns that are the key. Without any, all rows are one group. Nulls are one key, and so are all NaN.
+        keys: the columns that are the key. Without any, all rows are one group. Nulls are one key, and so are all NaN. One may
+            be a time window, `window("time", "10m")`, which is the columns `window_start` and `window_end`.
         aggregates: the other columns, by name: `agg.count()`, `agg.sum("price")`, `agg.mean`, `agg.min`, `agg.max`.
         scope: the input that a row covers. `all`: all input so far. The groups are kept over windows and launches: a row that no
             longer holds is taken back, and the new one emitted. `window`: a window, however the input is cut; rows that are taken
             back are refused, as they may be in others.
         combiner: whether rows are aggregated before the exchange too, so that few cross it. The result is the same.
+        window: the time window among the keys, which are names then: `keys=("window_start", "shop")`.
 
-    Rows come in the order of their keys, those that are taken back first.
+    Rows come in the order of their keys, those that are taken back first. No row is ever late for a time window: its result
+    changes with the rows that come.
 
     >>> from dagflow.testing import run_operator
     >>> from operators import agg
@@ -133,30 +150,46 @@ class GroupBy(_Rows):
 
     def state_properties(self) -> tuple[str, ...]:
         """Return the properties that give groups their meaning."""
-        return ("scope", "keys", "aggregates") if self.scope == "all" else ("scope",)
+        if self.scope == "window":
+            return ("scope",)
+        return ("scope", "keys", "aggregates", *(() if self.window is None else ("window",)))
 
     def state_size(self, changing: Collection[str]) -> StateSize:
-        """Return that there is a row for each group; with the values of those aggregates that need all."""
+        """Return that there is a row for each group; with the values of those aggregates that need all. Time has no end."""
         of_all = OF_ORDERED_VALUES if changing else OF_ALL_VALUES
         every = [name for name, each in self.aggregates.items() if each.function in of_all]
         row = "a row for each group" if self.keys else "one row"
         if every:
             return StateSize(f"{row} with all different values of {', '.join(every)}")
+        if self.window is not None:
+            return StateSize(row)
         return StateSize(row, f"the different values of {', '.join(self.keys)}" if self.keys else "")
 
-    def __init__(self, *keys: str, **properties: Any) -> None:
+    def __init__(self, *keys: str | TimeWindow, **properties: Any) -> None:
         given = ("keys", keys), ("aggregates", properties)
         own = constructor_arguments(GroupBy, *given, is_column=lambda value: isinstance(value, Aggregation))
+        if isinstance(own["keys"], tuple | list):
+            windows = [each for each in own["keys"] if isinstance(each, TimeWindow)]
+            own["keys"] = [START if isinstance(each, TimeWindow) else each for each in own["keys"]]
+            if len(windows) + (own.get("window") is not None) > 1:
+                raise TypeError(f"{type(self).__name__} takes one time window: give each an operator of its own")
+            if windows:
+                own["window"] = windows[0]
         self.__attrs_init__(**own)  # made by attrs
 
     def check(self) -> None:
         """Raise ValueError where names contradict each other."""
         with all_problems(super().check) as problems:
-            names = [*self.keys, *self.aggregates]
+            names = [*self.keys, *self.aggregates, *([] if self.window is None else [END])]
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
                 problems.append(f"the column {twice[0]!r} would be there twice: give the aggregate, or the key, another name")
             problems += [f"{name!r} has a '#', which marks what is kept of groups: rename it" for name in names if "#" in name]
+            if self.window is not None:
+                if START not in self.keys:
+                    problems.append(f"keys={self.keys!r} lacks {START!r}, the start of {self.window}")
+                read = {name for each in self.aggregates.values() for name in each.columns} & {START, END}
+                problems += [f"aggregates read {name!r}, which the time window makes: rename it" for name in sorted(read)]
             if not names and (lack := self.lacks()):
                 problems.append(lack)
 
@@ -165,12 +198,14 @@ class GroupBy(_Rows):
         return "it has neither keys nor aggregates: GroupBy('shop', sold=agg.count())"
 
     def partition_key(self, port: str) -> Any:
-        """Return the key: all rows of a group reach one partition."""
-        return self.keys or no_key
+        """Return the key, without the time window, which rows get later: all rows of a group reach one partition."""
+        return self.columns_of_key or no_key
 
     def needed_columns(self, port: str) -> dict[str, tuple[str, ...]]:
         """Return the columns that are aggregated, by the name of the aggregate."""
         columns = {name: each.columns for name, each in self.aggregates.items()} if port == "input" else {}
+        if port == "input" and self.window is not None:
+            columns["window"] = (self.window.column,)
         return {name: some for name, some in columns.items() if some}
 
     def emitting_result(self) -> Operator | None:
@@ -190,15 +225,23 @@ class GroupBy(_Rows):
         if port != "output":
             return None
         before = arriving("input").types or {}
-        types: dict[str, str | None] = {name: before.get(name) for name in self.keys}
+        types: dict[str, str | None] = {}
+        for name in self.keys:
+            types[name] = before.get(name)
+            if self.window is not None and name == START:
+                types |= dict.fromkeys((START, END), self.window.result_type(before.get(self.window.column)))
         types |= {name: each.result_type(before.get(each.column or "")) for name, each in self.aggregates.items()}
-        return StreamColumns(types, [self.keys] if self.scope == "all" else ())
+        unique = [self.keys] if self.window is None else [self.keys, (*self.columns_of_key, END)]
+        return StreamColumns(types, unique if self.scope == "all" else ())
 
     def partial_aggregation(self, port: str) -> tuple[Operator, str] | None:
         """Return the partial aggregation."""
         if port != "input" or not self.combiner:
             return None
-        return PartialGroupBy(keys=self.keys, aggregates=self.aggregates, on_error=self.on_error), "partials"
+        return (
+            PartialGroupBy(keys=self.keys, aggregates=self.aggregates, window=self.window, on_error=self.on_error),
+            "partials",
+        )
 
     @partials.batch
     def add_partials(self, batch: pa.RecordBatch) -> None:
@@ -212,11 +255,10 @@ class GroupBy(_Rows):
             return
         keys = self.groups.keys
         if self.scope == "all":
-            change = self._change(table)
-            old, new = _differences(change, keys)
+            old, new = self._differences(self._change(table))
             _emit(old, keys, self.output.retract_batch)
         else:
-            new = _results(table.filter(pc.greater(table.column(ROWS), 0)), keys, self.groups.accumulators)
+            new = self._results(table.filter(pc.greater(table.column(ROWS), 0)), self.groups.accumulators)
         _emit(new, keys, self.output.emit_batch)
         self.groups = Groups()
 
@@ -224,9 +266,28 @@ class GroupBy(_Rows):
         """Add the groups of the window to those that are kept."""
         names = self.keys or sorted(self.groups.keys)  # in whatever order they come, all columns are the same key
         keys, accumulators = key_columns(table, names), self.groups.accumulators
+        if self.window is not None and isinstance(keys, pa.RecordBatch):  # the partition is that of the other columns
+            sent = self.columns_of_key
+            keys = self.input.keys_of(keys, names, by=sent) if sent else self.input.keys_of(keys, names).column("key")
         return add_groups(
             self.kept, table, keys, self.aggregates, accumulators, names, context=self._context, with_keys=with_keys
         )
+
+    def _results(self, table: pa.Table, accumulators: Iterable[Accumulator], keys: Iterable[str] | None = None) -> pa.Table:
+        """Return the rows of groups. `keys`: the columns of their keys, if they are not of the window of the run."""
+        columns: dict[str, Any] = {}
+        for name in self.groups.keys if keys is None else keys:
+            columns[name] = table.column(name)
+            if self.window is not None and name == START:
+                columns[END] = self.window.ends(columns[name])
+        return pa.table({**columns, **{each.name: each.results(table) for each in accumulators}})
+
+    def _differences(self, change: Change) -> tuple[pa.Table, pa.Table]:
+        """Return the results that no longer hold, and those that are new."""
+        old, new = (self._results(each, change.accumulators) for each in (change.before, change.after))
+        again = new.take(pa.array(change.places))
+        no_longer, anew = change.masks(equal_rows(old.columns, again.columns, old.num_rows))
+        return old.filter(no_longer), new.filter(anew)
 
 
 @attrs.define(init=False)
@@ -254,7 +315,7 @@ class GroupByResult(GroupBy):
         if (table := self._grouping.merge(self.groups)) is not None:
             change = self._change(table, with_keys=True)
             if change.before.num_rows:
-                retracted, inserted = (each.num_rows for each in _differences(change, self.groups.keys))
+                retracted, inserted = (each.num_rows for each in self._differences(change))
             else:
                 inserted = int(np.count_nonzero(change.after.column(ROWS).to_numpy() > 0))
             self.groups = Groups()
@@ -267,24 +328,10 @@ class GroupByResult(GroupBy):
                 rows = pa.Table.from_batches([batch.select(columns.names) for batch in some], columns)
                 groups, accumulators = as_groups(rows, self.aggregates)
                 groups = groups.rename_columns([name.removeprefix("=") for name in groups.column_names])
-                results = _results(groups, keys, accumulators)
+                results = self._results(groups, accumulators, keys)
                 _emit(results, keys, self.output.emit_batch)
                 if not results.num_rows:
                     self.output.emit_batch(pa.RecordBatch.from_pylist([], results.schema))
-
-
-def _differences(change: Change, keys: Sequence[str]) -> tuple[pa.Table, pa.Table]:
-    """Return the results that no longer hold, and those that are new."""
-    old, new = (_results(each, keys, change.accumulators) for each in (change.before, change.after))
-    again = new.take(pa.array(change.places))
-    no_longer, anew = change.masks(equal_rows(old.columns, again.columns, old.num_rows))
-    return old.filter(no_longer), new.filter(anew)
-
-
-def _results(table: pa.Table, keys: Iterable[str], accumulators: Iterable[Accumulator]) -> pa.Table:
-    """Return the rows of groups."""
-    columns = {name: table.column(name) for name in keys}
-    return pa.table({**columns, **{each.name: each.results(table) for each in accumulators}})
 
 
 def _emit(rows: pa.Table, keys: Sequence[str], emit: Callable[[pa.RecordBatch], None]) -> None:

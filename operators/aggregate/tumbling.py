@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from operator import itemgetter
 from typing import Any, ClassVar, Generic, Literal, get_args
 
@@ -18,7 +18,7 @@ from operators.aggregate.agg import Aggregation
 from operators.aggregate.errors import WindowsReopened
 from operators.aggregate.event_time.open_windows import ITSELF, START, Firing, Keys, OpenWindows, key_of_window, plain_key
 from operators.aggregate.event_time.spans import Spans
-from operators.aggregate.event_time.times import a_bound, a_duration, a_size, microseconds, moment, times_of, to_seconds
+from operators.aggregate.event_time.times import a_bound, a_size, microseconds, moment, times_of, to_seconds
 from operators.aggregate.event_time.wait import Wait, first
 from operators.aggregate.fields import (
     ResultScope,
@@ -35,7 +35,7 @@ from operators.aggregate.fields import (
     needed_of,
     one_nan,
 )
-from operators.aggregate.kept_groups import add_groups, as_groups
+from operators.aggregate.kept_groups import Change, add_groups, as_groups, equal_rows
 from operators.aggregate.kept_keys import as_kept
 from operators.aggregate.record_groups import CODE, VALUE, RecordGrouping, RecordGroups
 from operators.aggregate.window_groups import Grouping, Groups
@@ -48,6 +48,8 @@ V = TypeVar("V", default=Any)
 Aggregated = Literal["count", "sum", "min", "max"]
 Emit = Literal["update", "final"]
 _COUNT = "count"
+WIDE = pa.decimal256(76, 0)
+"""The type that holds all sums of integers."""
 
 
 def a_record(_: Any) -> int:
@@ -66,7 +68,7 @@ class WindowValue(Generic[K, V]):
 
     Attributes:
         value: of `count` records or values.
-        firing: how often the key and window were emitted before: 0 the first time. Each emission takes the one before it back.
+        firing: how often the key and window have fired before, by a watermark; 0 where no record is late.
     """
 
     key: K
@@ -79,13 +81,16 @@ class WindowValue(Generic[K, V]):
 
 @attrs.define
 class Tumbling(Operator, Generic[T, K, V]):
-    """Aggregate records by key and by windows of event time of one size, side by side.
+    """Aggregate records by key and by time windows of one size, side by side. For rows with columns, `GroupBy` does more.
 
-    **Firing.** A window of event time fires once the watermark has reached its end: each of its keys is emitted. For
-    `allowed_lateness` after that it still takes records. Each window of the run that changes it takes the result back and emits
-    the new one: so the output is a changing stream, and the results that stand hold all records. Later records go to the port
-    `late`, and nowhere else. The counter `late` of the report has their number. With `emit="final"`, a window fires once, when it
-    takes no records any more: nothing is taken back.
+    **No record is late** unless you say so. A window of the run that changes a result takes it back, and emits the new one. So
+    results cover all records, whenever they come, and records may be taken back.
+
+    **With a lateness**, `allowed_lateness=0` or more, or `emit="final"`, or `scope="window"`, windows fire by a watermark. A time
+    window fires once the watermark has reached its end: each of its keys is emitted. For `allowed_lateness` after that it still
+    takes records. Each window of the run that changes it takes the result back and emits the new one. Later records go to the
+    port `late`, and nowhere else. The counter `late` of the report has their number. With `emit="final"`, a window fires once,
+    when it takes no records any more: nothing is taken back. What is over is no longer kept. These take no changes.
 
     **The watermark** is the latest event time of all records in earlier windows of the run, less `out_of_orderness`. It is the
     same in all tasks. So records of a window of the run are late only by records before it, and fire in the next one. The end of
@@ -106,33 +111,37 @@ class Tumbling(Operator, Generic[T, K, V]):
             decimals, dates and times, UUIDs, or tuples of these; others are refused (ValueNotKept).
         aggregate: `count` of the records, or `sum`, `min`, `max` of values.
         of: the values: a function of the record or the name of a column. None is skipped. Not for `count`.
-        allowed_lateness: how long a window takes records after its end, in seconds, or a timedelta.
+        allowed_lateness: how long a window takes records after its end, in seconds, or a timedelta. None: for ever, so that no
+            record is late; with `emit="final"` or `scope="window"`, as 0.
         out_of_orderness: how much later than others a record may come, in seconds, or a timedelta. None: the watermark is that
             of the sources (`FileSplitterInput(event_time="modified")`, say), the smallest of all.
         scope: `all`: a bounded launch takes its input as one window, so that the records which are late do not depend on how it
             is cut. `window`: its windows are cut by size, and records are late by the windows before theirs. The output is then
             a log of all firings: none is taken back.
         fire_at_end: whether the end of a bounded run emits what has not been emitted yet. Not with `emit="final"`.
-        emit: `update`: a window fires when it is complete by the watermark, and again when late records change it. `final`: once,
-            `allowed_lateness` later.
+        emit: `update`: what changes is emitted; with a lateness, once it is complete by the watermark. `final`: once,
+            `allowed_lateness` after that.
 
     >>> from dagflow.testing import Window, run_operator
-    >>> hits = Tumbling(60, time=lambda hit: hit[0] * 1_000_000, by=lambda hit: hit[1], allowed_lateness=60)
     >>> windows = [Window([(5, "a"), (61, "a"), (9, "a")]), Window([(10, "a"), (200, "b")]), Window([(11, "a")])]
+    >>> hits = Tumbling(60, time=lambda hit: hit[0] * 1_000_000, by=lambda hit: hit[1])
+    >>> [(r.key, r.start.minute, r.value) for r in run_operator(hits, {"input": windows})["output"]]
+    [('a', 0, 2), ('a', 1, 1), ('a', 0, 3), ('b', 3, 1), ('a', 0, 4)]
+    >>> hits = Tumbling(60, time=lambda hit: hit[0] * 1_000_000, by=lambda hit: hit[1], allowed_lateness=60)
     >>> emitted = run_operator(hits, {"input": windows})
-    >>> [(r.key, r.start.minute, r.value, r.firing) for r in emitted["output"]], emitted["late"]
-    ([('a', 0, 3, 0), ('a', 1, 1, 0), ('b', 3, 1, 0)], [(11, 'a')])
+    >>> [(r.key, r.start.minute, r.value) for r in emitted["output"]], emitted["late"]
+    ([('a', 0, 3), ('a', 1, 1), ('b', 3, 1)], [(11, 'a')])
     """
 
     partition_key_fixed: ClassVar[bool] = True
-    follows_event_time: ClassVar[bool] = True
+    groups_by_time: ClassVar[bool] = True
 
     size: Seconds = attrs.field(converter=to_seconds, validator=a_size)
     time: Callable[[T], Any] | str = attrs.field(kw_only=True, validator=a_field)
     by: Callable[[T], K] | str | tuple[str, ...] | None = attrs.field(default=None, kw_only=True, validator=a_key)
     aggregate: Aggregated = attrs.field(default="count", kw_only=True, validator=one_of(get_args(Aggregated)))
     of: Callable[[T], V] | str | None = attrs.field(default=None, kw_only=True, converter=to_value, validator=a_field)
-    allowed_lateness: Seconds = attrs.field(default=0, kw_only=True, converter=to_seconds, validator=a_duration)
+    allowed_lateness: Seconds | None = attrs.field(default=None, kw_only=True, converter=to_seconds, validator=a_bound)
     out_of_orderness: Seconds | None = attrs.field(default=0, kw_only=True, converter=to_seconds, validator=a_bound)
     scope: ResultScope = attrs.field(default="all", kw_only=True, validator=one_of(get_args(ResultScope)))  # type: ignore[misc]
     fire_at_end: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
@@ -148,9 +157,29 @@ class Tumbling(Operator, Generic[T, K, V]):
     windows = TableState(record_key=key_of_window)
 
     @property
+    def never_late(self) -> bool:
+        """True if all records count, whenever they come, and results follow them."""
+        return self.allowed_lateness is None and self.scope == "all" and self.emit == "update"
+
+    @property
+    def follows_event_time(self) -> bool:  # type: ignore[override]
+        """True where windows fire by a watermark."""
+        return not self.never_late
+
+    @property
+    def takes_changes(self) -> bool:  # type: ignore[override]
+        """True where no record is late: what is taken back could be, though it was not."""
+        return self.never_late
+
+    @property
     def emits_changes(self) -> bool | None:  # type: ignore[override]
-        """True where a window that fires again takes back what it has emitted."""
-        return self.scope == "all" and self.emit == "update" and bool(self.allowed_lateness or self.fire_at_end)
+        """True where a window that is emitted again takes back what was emitted of it."""
+        fires_again = bool(self.never_late or self.allowed_lateness or self.fire_at_end)
+        return self.scope == "all" and self.emit == "update" and fires_again
+
+    def keeps_state(self, name: str) -> bool:
+        """Return whether a state is needed: without a watermark, the groups alone."""
+        return name == "totals" or not self.never_late
 
     def check(self) -> None:
         """Raise ValueError where `of` does not fit, or `by` makes other keys than are declared."""
@@ -160,6 +189,8 @@ class Tumbling(Operator, Generic[T, K, V]):
                 problems.append("aggregate='count' has no values: leave `of` out")
             if self.aggregate != "count" and self.of is a_record:
                 problems.append(f"{self.aggregate} needs `of`: a function of the record or the name of a column")
+            if self.never_late and (self.out_of_orderness != 0 or not self.fire_at_end):
+                problems.append("out_of_orderness and fire_at_end are for records that may be late: give allowed_lateness, too")
 
     def partition_key(self, port: str) -> Any:
         """Return the key: all records of a group come to one partition."""
@@ -175,15 +206,16 @@ class Tumbling(Operator, Generic[T, K, V]):
 
     def state_properties(self) -> tuple[str, ...]:
         """Return what gives the windows that are kept their meaning."""
-        return ("size", "time", "by", "aggregate", "of", "emit")
+        return ("size", "time", "by", "aggregate", "of", "emit", "never_late")
 
     def state_size(self, changing: Collection[str]) -> StateSize:
-        """Return that there is a row for each time window that is not over."""
-        return StateSize("a row for each key and time window", "the windows that are not over by the watermark")
+        """Return that there is a row for each time window that is not over: without a watermark, none ever is."""
+        bound = None if self.never_late else "the windows that are not over by the watermark"
+        return StateSize("a row for each key and time window", bound)
 
     def waits_for_sources(self) -> str | None:
         """Return the properties under which only watermarks of sources fire windows."""
-        if self.out_of_orderness is not None or (self.fire_at_end and self.emit == "update"):
+        if self.never_late or self.out_of_orderness is not None or (self.fire_at_end and self.emit == "update"):
             return None
         return f"out_of_orderness=None and {'emit=final' if self.emit == 'final' else 'fire_at_end=False'}"
 
@@ -198,7 +230,7 @@ class Tumbling(Operator, Generic[T, K, V]):
     def setup(self, context: OperatorContext) -> None:
         """Work out which windows are late, and which are due."""
         self._context = context
-        self._wait = Wait(self.allowed_lateness, self.out_of_orderness)
+        self._wait = Wait(self.allowed_lateness or 0, self.out_of_orderness)
         self._spans = Spans.of(self.size, self._wait, context)
         self._names = tuple(dict.fromkeys(names_of(self.by)))
         of = None if self.of is a_record else self.of
@@ -219,12 +251,17 @@ class Tumbling(Operator, Generic[T, K, V]):
     @input.stream
     def add_all(self, records: Iterator[T]) -> None:
         """Take records in. Raises TypeError, ValueError for a record without an event time in a window."""
-        self._of_records.add(self.records, self._on_time(records), 1, keeps_all=False)
+        self._of_records.add(self.records, self._on_time(records), self._sign, keeps_all=self.input.is_changing)
+
+    @property
+    def _sign(self) -> int:
+        return -1 if self._context.retracts else 1
 
     def _on_time(self, records: Iterator[T]) -> Iterator[tuple[tuple[int, Any], Any]]:
         """Yield start and key, and the value, of records that are not late. Late ones are counted and emitted."""
         time_of, key_of, value_of = getter(self.time), getter(alone(self.by)), getter(self.of)
-        saw, start_of, is_late = self._context.saw, self._spans.start_of, self._spans.is_late
+        start_of, is_late = self._spans.start_of, self._spans.is_late
+        saw = (lambda _: None) if self.never_late else self._context.saw
         for record in records:
             at = microseconds(time_of(record))
             start = start_of(at)
@@ -256,22 +293,42 @@ class Tumbling(Operator, Generic[T, K, V]):
             self._context.count("late", late)
             batch, starts = batch.filter(pa.array(~is_late)), starts[~is_late]
         rows = batch.select(dict.fromkeys([*self._names, *names_of(of)])).append_column(START, pa.array(starts.copy()))
-        self._by_columns.add(self.groups, rows, 1, keeps_all=False)
-        self._context.saw(latest)
+        self._by_columns.add(self.groups, rows, self._sign, keeps_all=self.input.is_changing)
+        if not self.never_late:
+            self._context.saw(latest)
 
     def end_window(self) -> None:
         """Add the window's groups to the windows that are open, and emit those that are due."""
         for table, accumulators, names in self._tables():
-            self.waited = self._wait
             windows = self._open(names)
             keys = windows.keys(table)
             aggregates, key_columns = self._by_columns.aggregates, () if names is None else names
-            add_groups(self.totals, table, keys, aggregates, accumulators, key_columns, context=self._context)
-            windows.change(table, keys)
-        if (kept := self.windows.columns) is None:
+            change = add_groups(self.totals, table, keys, aggregates, accumulators, key_columns, context=self._context)
+            if self.never_late:
+                self._emit_changes(change, self._open(names))
+            else:
+                self.waited = self._wait
+                windows.change(table, keys)
+        if self.never_late or (kept := self.windows.columns) is None:
             return
         windows = self._open(None if f"={ITSELF}" in kept.names else self._names)
-        for firing in self._firings(windows):
+        self._emit(self._firings(windows), windows)
+        if (over := windows.over()) is not None:
+            self.totals.remove(over)
+
+    def _emit_changes(self, change: Change, windows: OpenWindows) -> None:
+        """Take results back that no longer hold, and emit those that are new."""
+        old, new = (self._results_of(each, change.accumulators) for each in (change.before, change.after))
+        if old[0].type != new[0].type:  # sums of integers, in the type that holds all
+            old, new = ((value.cast(WIDE), count) for value, count in (old, new))
+        again = [column.take(pa.array(change.places)) for column in new]
+        no_longer, anew = change.masks(equal_rows(old, again, change.before.num_rows))
+        for table, results, holds, retracts in ((change.before, old, no_longer, True), (change.after, new, anew, False)):
+            value, count = (column.filter(holds) for column in results)
+            self._emit(windows.results(table.filter(holds), value, count, retracts=retracts), windows)
+
+    def _emit(self, firings: Iterable[Firing], windows: OpenWindows) -> None:
+        for firing in firings:
             key: Any = firing.key
             if windows.names is None and alone(self.by) is not self.by:
                 key = (key,)
@@ -282,8 +339,6 @@ class Tumbling(Operator, Generic[T, K, V]):
                 continue
             emit = self.output.retract if firing.retracts else self.output.emit
             emit(WindowValue(key, start, stop, firing.value, firing.count, firing.number))
-        if (over := windows.over()) is not None:
-            self.totals.remove(over)
 
     def _firings(self, windows: OpenWindows) -> Iterator[Firing]:
         if self._context.event_time.is_end and self.fire_at_end and self.emit == "update":
@@ -314,5 +369,9 @@ class Tumbling(Operator, Generic[T, K, V]):
     def _results(self, keys: Keys) -> tuple[pa.Array, pa.Array]:
         """Return the values and counts of windows by their keys."""
         table, accumulators = as_groups(pa.Table.from_batches([self.totals.lookup(keys)]), self._by_columns.aggregates)
+        return self._results_of(table, accumulators)
+
+    def _results_of(self, table: pa.Table, accumulators: Iterable[Accumulator]) -> tuple[pa.Array, pa.Array]:
+        """Return the values and counts of groups."""
         value, count = (each.results(table, wide=self.aggregate == "sum") for each in accumulators)
         return (count if self.aggregate == "count" else value), count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -10,7 +11,24 @@ import attrs
 import pyarrow as pa
 
 from dagflow import Operator
-from operators import Average, Count, Deduplicate, Distinct, GroupBy, HashJoin, Join, Max, Min, Sort, Sum, TopN, agg, col
+from operators import (
+    Average,
+    Count,
+    Deduplicate,
+    Distinct,
+    GroupBy,
+    HashJoin,
+    Join,
+    Max,
+    Min,
+    Sort,
+    Sum,
+    TopN,
+    Tumbling,
+    agg,
+    col,
+    window,
+)
 from tests.laws import reference
 from tests.laws.columns import Column, Columns, Row, Rows, field_of, names_of
 from tests.laws.nodes import Drawing, Node, NodeKind, Stream, quoted
@@ -155,6 +173,205 @@ class Grouping(NodeKind):
         by = ", ".join(str(place + 1) for place in range(len(keys)))
         end = f"GROUP BY {by}" if keys else "HAVING count(*) > 0"  # without rows there is not even one group
         return {"output": f"SELECT {', '.join([*(quoted([key]) for key in keys), *made])} FROM {tables[0]} {end}"}
+
+
+_SECOND = 1_000_000
+_MINUTE, _DAY = 60 * _SECOND, 86_400 * _SECOND
+
+
+class Windowing(Grouping):
+    """`GroupBy` with a time window in the key, of rows with a date or a time: windows side by side, or overlapping.
+
+    Rows with a window beyond the years that Python has are bad rows, which are skipped.
+    """
+
+    def draw(self, drawing: Drawing) -> Node | None:
+        node, rng = super().draw(drawing), drawing.rng
+        if node is None:
+            return None
+        stream = drawing.streams[node.inputs[0]]
+        times = stream.of_kind("day", "time", "zoned")
+        read = {name for _, _, name in node.args["aggregates"]} | {each for some in node.args["orders"].values() for each in some}
+        if not times or read & {"window_start", "window_end"}:
+            return None
+        column = rng.choice(times)
+        sizes = [_DAY, 3 * _DAY, 400 * _DAY]
+        if stream.column(column).kind != "day":
+            sizes += [10 * _MINUTE, 60 * _MINUTE, 7 * _SECOND + 1]
+        size = rng.choice(sizes)
+        unit = _DAY if stream.column(column).kind == "day" else 1
+        slide = max(unit, size // unit * 2 // rng.choice([2, 2, 4, 5]) * unit)
+        offset = rng.choice([0, 0, 1, -1, 4]) * rng.choice([_DAY, max(unit, _MINUTE)])
+        keys = [name for name in node.args["keys"] if name not in ("window_start", "window_end")]
+        keys.insert(rng.randint(0, len(keys)), "window_start")
+        args = {**node.args, "keys": tuple(keys), "column": column, "size": size, "slide": min(slide, size), "offset": offset}
+        return attrs.evolve(node, kind="windows", args=args)
+
+    def _with_windows(self, node: Node, stream: Stream) -> Stream:
+        """Return the stream of rows with the columns of their windows."""
+        time = stream.column(node.args["column"])
+        others = tuple(column for column in stream.columns if column.name not in ("window_start", "window_end"))
+        bounds = tuple(attrs.evolve(time, name=name) for name in ("window_start", "window_end"))
+        return attrs.evolve(stream, columns=(*others, *bounds))
+
+    def streams(self, node: Node, inputs: Sequence[Stream]) -> dict[str, Stream]:
+        keyed = super().streams(self._keyed(node), [self._with_windows(node, inputs[0])])["output"]
+        unique = unique_by(node.args["keys"], keyed.columns)
+        return {"output": attrs.evolve(keyed, unique=unique)}
+
+    def _keyed(self, node: Node) -> Node:
+        """Return the node that groups rows which have both columns of a window."""
+        keys = [
+            each for name in node.args["keys"] for each in (("window_start", "window_end") if name == "window_start" else (name,))
+        ]
+        return attrs.evolve(node, args={**node.args, "keys": tuple(keys)})
+
+    def operator(self, node: Node, inputs: Sequence[Stream]) -> Operator:
+        args = node.args
+        seconds = [dt.timedelta(microseconds=args[name]) for name in ("size", "slide", "offset")]
+        time_window = window(args["column"], seconds[0], slide=seconds[1], offset=seconds[2])
+        grouped = super().operator(node, inputs)
+        assert isinstance(grouped, GroupBy)
+        keys = [time_window if name == "window_start" else name for name in args["keys"]]
+        return GroupBy(*keys, **grouped.aggregates, combiner=args["combiner"], on_error="skip")
+
+    def rows(self, node: Node, inputs: Sequence[Stream], rows: Sequence[Rows]) -> dict[str, Rows]:
+        args, stream = node.args, inputs[0]
+        at = stream.place(args["column"])
+        kept = stream.places([column.name for column in stream.columns if column.name not in ("window_start", "window_end")])
+
+        def with_windows(row: Row) -> list[Row]:
+            windows = reference.windows_of(row[at], args["size"], args["slide"], args["offset"])
+            return [(*reference.picked(row, kept), *each) for each in windows or ()]
+
+        some = reference.flat_map(rows[0], with_windows)
+        return super().rows(self._keyed(node), [self._with_windows(node, stream)], [some])
+
+    def sql(self, node: Node, inputs: Sequence[Stream], tables: Sequence[str]) -> dict[str, str]:
+        args = node.args
+        kind = inputs[0].column(args["column"]).of.sql
+        size, slide, offset = (f"to_microseconds({args[name]})" for name in ("size", "slide", "offset"))
+        time = f'"{args["column"]}"'
+        zone = "TIMESTAMPTZ" if kind == "TIMESTAMPTZ" else "TIMESTAMP"
+        last = f"time_bucket({slide}, {time}::{zone}, {zone} '1970-01-01 00:00:00' + {offset})"
+        most = -(-args["size"] // args["slide"])
+        every = f"list_transform(range({most}), lambda nth_: {last} - to_microseconds(nth_ * {args['slide']}))"
+        inside = f"list_filter({every}, lambda start_: start_ + {size} > {time}::{zone})"
+        bounds = f"{zone} '0001-01-01 00:00:00'", f"{zone} '9999-12-31 23:59:59.999999'"
+        held = f"list_min({inside}) >= {bounds[0]} AND list_max({inside}) + {size} <= {bounds[1]}"
+        others = quoted([column.name for column in inputs[0].columns if column.name not in ("window_start", "window_end")])
+        starts = f"SELECT {others}, unnest(CASE WHEN {time} IS NULL THEN [NULL] ELSE {inside} END) AS start_ FROM {tables[0]}"
+        both = f"start_::{kind} AS window_start, (start_ + {size})::{kind} AS window_end"
+        table = f"(SELECT * EXCLUDE (start_), {both} FROM ({starts} WHERE {time} IS NULL OR ({held})))"
+        return super().sql(self._keyed(node), [self._with_windows(node, inputs[0])], [table])
+
+
+_OBJECTS = {"int": int, "text": str, "day": dt.date, "bool": bool}
+"""The kinds of columns whose values are keys or results of `Tumbling`, which have the types of its records."""
+
+
+class Tumbled(Windowing):
+    """`Tumbling` without a lateness: one aggregate by a key, or of all records, whose results are records `WindowValue`."""
+
+    operators: ClassVar[tuple[type[Operator], ...]] = (Tumbling,)
+
+    def draw(self, drawing: Drawing) -> Node | None:
+        name, rng = drawing.stream(), drawing.rng
+        stream = drawing.streams[name]
+        times = stream.of_kind("day", "time", "zoned")
+        if not times:
+            return None
+        time = rng.choice(times)
+        taken = (time, "window_start", "window_end", "value", "count", "start", "stop")
+        keys = [name for name in stream.of_kind(*_OBJECTS) if name not in taken]
+        columns = [stream.column(name) for name in keys]
+        column = rng.choice(columns) if columns else None
+        functions = [what for what in functions_of(column) if what not in ("count", "mean")] if column else []
+        what = rng.choice(["count", *functions])
+        args = {
+            "keys": (rng.choice(keys), "window_start") if keys and rng.random() < 0.8 else ("window_start",),
+            "aggregates": [("value", what, None if what == "count" else column and column.name)],
+            "orders": {},
+            "column": time,
+            "size": (size := rng.choice([_DAY, 3 * _DAY, 400 * _DAY, 10 * _MINUTE])),
+            "slide": size,
+            "offset": 0,
+            "is_function": rng.random() < 0.4,
+        }
+        return Node("tumbling", (name,), args)
+
+    def _bare(self, node: Node, stream: Stream) -> tuple[Stream, Node]:
+        """Return the stream with times of microseconds, which have a null where the record is a bad one, and the node for it."""
+        time = attrs.evolve(stream.column(node.args["column"]), kind="time")
+        aggregates = [*node.args["aggregates"], ("count", "count", node.args["aggregates"][0][2])]
+        columns = tuple(time if column.name == time.name else column for column in stream.columns)
+        return attrs.evolve(stream, columns=columns), attrs.evolve(node, args={**node.args, "aggregates": aggregates})
+
+    def streams(self, node: Node, inputs: Sequence[Stream]) -> dict[str, Stream]:
+        stream, bare = self._bare(node, inputs[0])
+        *key, _, _, value, count = super().streams(bare, [stream])["output"].columns
+        has_key = attrs.evolve(key[0], name="key") if key else Column("key", "int")
+        bounds = (Column("start", "time", has_nulls=False), Column("stop", "time", has_nulls=False))
+        columns = (has_key, *bounds, value, count, Column("firing", "int", has_nulls=False))
+        kinds = f"WindowValue of {has_key.kind} and {value.kind}"
+        return {"output": Stream(columns, True, unique_by(["key", "start"], columns), kinds)}
+
+    def operator(self, node: Node, inputs: Sequence[Stream]) -> Operator:
+        args, stream = node.args, inputs[0]
+        (_, what, of), names = args["aggregates"][0], [name for name in args["keys"] if name != "window_start"]
+        key: Any = int | None if not names else _OBJECTS[stream.column(names[0]).kind] | None
+        value: Any = int if of is None else _OBJECTS[stream.column(of).kind] | None
+
+        def named(name: str) -> Any:
+            return Field(name) if args["is_function"] else name
+
+        return Tumbling[Any, key, value](
+            dt.timedelta(microseconds=args["size"]),
+            time=named(args["column"]),
+            by=named(names[0]) if names else None,
+            aggregate=what,
+            of=None if of is None else named(of),
+            on_error="skip",
+        )
+
+    def rows(self, node: Node, inputs: Sequence[Stream], rows: Sequence[Rows]) -> dict[str, Rows]:
+        at = inputs[0].place(node.args["column"])
+
+        def with_time(row: Row) -> list[Row]:
+            return [] if row[at] is None else [(*row[:at], as_time(row[at]), *row[at + 1 :])]
+
+        stream, bare = self._bare(node, inputs[0])
+        found = super().rows(bare, [stream], [reference.flat_map(rows[0], with_time)])["output"]
+        has_key = len(node.args["keys"]) > 1
+        return {"output": Rows({(*(row if has_key else (None, *row)), 0): n for row, n in found.items()})}
+
+    def sql(self, node: Node, inputs: Sequence[Stream], tables: Sequence[str]) -> dict[str, str]:
+        stream, bare = self._bare(node, inputs[0])
+        time = f'"{node.args["column"]}"'
+        utc = f"({time} AT TIME ZONE 'UTC')" if inputs[0].column(node.args["column"]).kind == "zoned" else time
+        table = f"(SELECT * REPLACE ({utc}::TIMESTAMP AS {time}) FROM {tables[0]} WHERE {time} IS NOT NULL)"
+        grouped = super().sql(bare, [stream], [table])["output"]
+        names = [name for name in node.args["keys"] if name != "window_start"]
+        key = f'"{names[0]}"' if names else "NULL::BIGINT"
+        results = "window_start AS start, window_end AS stop, value, count, 0::BIGINT AS firing"
+        return {"output": f"SELECT {key} AS key, {results} FROM ({grouped})"}
+
+
+@attrs.frozen
+class Field:
+    """A function that returns a field of a record."""
+
+    name: str
+
+    def __call__(self, record: Any) -> Any:
+        return field_of(record, self.name)
+
+
+def as_time(value: Any) -> dt.datetime:
+    """Return a date or a datetime as a datetime of UTC without a zone."""
+    if not isinstance(value, dt.datetime):
+        return dt.datetime(value.year, value.month, value.day)  # noqa: DTZ001
+    return value.replace(tzinfo=None)
 
 
 TOTALS: dict[str, Any] = {"count": Count, "sum": Sum, "min": Min, "max": Max, "mean": Average}

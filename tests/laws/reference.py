@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import itertools
 import math
 from collections import Counter
@@ -106,6 +107,32 @@ def grouped(
         every = list(group.elements())
         results[*key, *(result(every, what, at, order) for (what, at), order in each)] += 1
     return results
+
+
+_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # times with a zone are in UTC
+_MICROSECOND = dt.timedelta(microseconds=1)
+
+
+def windows_of(value: Any, size: int, slide: int, offset: int) -> list[tuple[Any, Any]] | None:
+    """Return the starts and ends of the time windows that a date or a datetime is in; None where one is not within 1 to 9999.
+
+    Durations are in microseconds. The first window that ends after the time is looked for; then the others, one by one.
+    """
+    if value is None:
+        return [(None, None)]
+    is_day, zone = not isinstance(value, dt.datetime), getattr(value, "tzinfo", None)
+    at = (dt.datetime(value.year, value.month, value.day) if is_day else value.replace(tzinfo=None)) - _EPOCH  # noqa: DTZ001
+    time = at // _MICROSECOND
+    start = math.ceil(Fraction(time - size - offset + 1, slide)) * slide + offset
+    found = []
+    try:
+        while start <= time:
+            both = tuple((_EPOCH + each * _MICROSECOND).replace(tzinfo=zone) for each in (start, start + size))
+            found.append(tuple(each.date() for each in both) if is_day else both)
+            start += slide
+    except OverflowError:
+        return None
+    return found
 
 
 def of_row(function: str, rows: Sequence[Row], at: int, order: Sequence[int]) -> Any:

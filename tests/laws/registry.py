@@ -5,7 +5,19 @@ A new operator joins with a class of `NodeKind` in KINDS, or a line in EXEMPT. `
 
 from __future__ import annotations
 
-from tests.laws.keyed import Combining, Deduplicating, Differing, Grouping, Joining, Matching, Sorting, Topping, Totalling
+from tests.laws.keyed import (
+    Combining,
+    Deduplicating,
+    Differing,
+    Grouping,
+    Joining,
+    Matching,
+    Sorting,
+    Topping,
+    Totalling,
+    Tumbled,
+    Windowing,
+)
 from tests.laws.nodes import NodeKind
 from tests.laws.stateless import Expecting, Filtered, Mapping, Sampling, Selecting, Splitting, Uniting, Unnesting
 
@@ -19,6 +31,8 @@ KINDS: dict[str, NodeKind] = {
     "union": Uniting(),
     "unnest": Unnesting(),
     "group": Grouping(),
+    "windows": Windowing(),
+    "tumbling": Tumbled(),
     "total": Totalling(),
     "distinct": Differing(),
     "deduplicate": Deduplicating(),
@@ -33,6 +47,8 @@ WEIGHTS = {
     "map": 3,
     "select": 3,
     "group": 4,
+    "windows": 4,
+    "tumbling": 3,
     "total": 2,
     "join": 4,
     "match": 3,
@@ -80,5 +96,4 @@ EXEMPT: dict[str, str] = {
     "PostgresRanges": _SERVER,
     "PostgresReader": _SERVER,
     "SparkOperator": "has scope window: its function gets the DataFrames of one window",
-    "Tumbling": "which records are late depends on the watermark, and so on the windows of the run",
 }

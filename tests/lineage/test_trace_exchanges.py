@@ -181,6 +181,19 @@ def test_what_counts_too_much_is_told(application: Any, remark: str, tmp_path: P
     assert any(each.startswith(remark) for each in found.remarks), found.remarks
 
 
+@pytest.mark.parametrize("launches", [1, 3])
+@pytest.mark.parametrize("application", [traced.sliding, traced.sliding_rows])
+def test_results_of_time_windows_are_traced_to_the_records_in_them(application: Any, launches: int, tmp_path: Path) -> None:
+    rows = sold(tmp_path / "in", tmp_path / "out", application, launches)
+    assert len({row["hour"] for row in rows}) > 3
+    for offset in newest(tmp_path / "out"):
+        shop, hour = rows[offset]["shop"], rows[offset]["hour"]
+        first = hour - 24 if hour == 22 else hour
+        assert parts_of(tmp_path / "out", offset) == counted(
+            lambda sale, shop=shop, first=first: sale[0] == shop and first <= sale[1] < first + 3
+        )
+
+
 def test_combined_records_are_traced_by_their_key(tmp_path: Path) -> None:
     rows = sold(tmp_path / "in", tmp_path / "out", traced.combined)
     for offset in newest(tmp_path / "out"):

@@ -32,6 +32,7 @@ from operators import (
     Tumbling,
     agg,
     col,
+    window,
 )
 from operators import Count as CountBy
 
@@ -389,6 +390,18 @@ def classes(dag: DAG, conf: Settings) -> None:
     """The number of shops by the tens of their totals."""
     tens = Select("shop", **{"class": col("sold") // 10})
     sales_to(dag, conf, GroupBy("shop", sold=agg.sum("price")), tens, GroupBy("class", shops=agg.count()))
+
+
+def sliding(dag: DAG, conf: Settings, combiner: bool = True) -> None:
+    """Totals of three hours, every two hours; the number of a sale is its hour."""
+    times = Select("*", at=(col("number") * 3_600_000_000).cast("timestamp[us]"))
+    windows = GroupBy(window("at", "3h", slide="2h"), "shop", sold=agg.sum("price"), combiner=combiner)
+    port = dag.read(conf.input, format="csv").to(times, name="times").to(windows, name="windows")
+    port.to(Select("shop", "sold", hour=col("window_start").dt.hour()), name="hours").to(JsonLinesWriter(conf.output), name="out")
+
+
+def sliding_rows(dag: DAG, conf: Settings) -> None:
+    sliding(dag, conf, combiner=False)
 
 
 def hours(dag: DAG, conf: Settings) -> None:

@@ -30,6 +30,7 @@ from operators import (
     TopN,
     Tumbling,
     agg,
+    window,
 )
 
 
@@ -83,6 +84,13 @@ def views(dag: DAG) -> tuple[dict[str, OperatorView], dict[str, StreamView]]:
         (GroupBy(m=agg.quantile("v", 0.5)), "one row with all different values of m, bounded by nothing", None),
         (Distinct("k"), "a row for each group, bounded by the different values of k", None),
         (Distinct(), "all different rows, bounded by nothing", None),
+        (GroupBy(window("t", 60), "k", n=agg.count()), "a row for each group, bounded by nothing", None),
+        (Tumbling(60, time="t", by="k"), "a row for each key and time window, bounded by nothing", None),
+        (
+            Tumbling(60, time="t", by="k", emit="final"),
+            "a row for each key and time window, bounded by the windows that are not over by the watermark",
+            "",
+        ),
         (Count(by="k"), "a row for each key, bounded by the different keys", None),
         (Average(of="v"), "one row", None),
         (Max(of="v"), "one row", "one row with all different values, bounded by nothing"),
@@ -113,6 +121,15 @@ def test_operators_of_users_are_shown_with_what_they_declare_or_say() -> None:
     assert unbounded(make_plan(dag).written) == {"sized": "rows that change at "}
 
 
+def test_time_windows_without_a_lateness_are_within_the_law() -> None:
+    dag = DAG("law")
+    source = rows(dag)
+    source.to(Tumbling(60, time="t", by="k"), name="minutes").to(Console(), name="show")
+    source.to(GroupBy(window("t", 60), n=agg.count()), name="groups").to(Console(), name="show_too")
+    operators, _ = depending_on_windows(make_plan(dag).written)
+    assert not operators.keys() & {"minutes", "groups"}
+
+
 def test_what_the_planner_adds_is_bounded(tmp_path: Path) -> None:
     dag = DAG("added")
     best = behind(dag, changing=True)
@@ -133,7 +150,7 @@ def test_rows_outside_the_law_are_marked_with_all_that_follows_from_them(tmp_pat
     source = rows(dag)
     source.to(Count(by="k"), name="counts").to(JsonLinesWriter(tmp_path / "log", mode="changelog"), name="log")
     source.to(Count(by="k", scope="window"), name="each").to(Console(), name="show_each")
-    minutes = dag.add_operator("minutes", Tumbling(60, time="t", by="k"))
+    minutes = dag.add_operator("minutes", Tumbling(60, time="t", by="k", allowed_lateness=0))
     late = dag.add_operator("late", GroupBy("k", n=agg.count()))
     bad = dag.add_operator("bad", Console())
     dag.add_stream("timed", rows(dag, "timed_rows"), minutes.input)

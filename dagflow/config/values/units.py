@@ -51,6 +51,7 @@ _DURATIONS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, 
 _DURATION_WORDS = _DURATIONS | {
     "µs": 10**3,
     "sec": 10**9,
+    "m": 60 * 10**9,
     **{f"{word}{plural}": _DURATIONS[unit] for word, unit in
        {"millisecond": "ms", "second": "s", "minute": "min", "hour": "h", "day": "d"}.items() for plural in ("", "s")},
 }  # fmt: skip
@@ -111,7 +112,7 @@ def format_size(size: int) -> str:
 def parse_seconds(text: str) -> float:
     """Parse a duration into seconds. A bare number is seconds. Parts add up: `1h 30min`.
 
-    Units: ns, us, ms, s, min, h, d, and second(s), minute(s), hour(s), day(s), millisecond(s), in lower case.
+    Units: ns, us, ms, s, min (or m), h, d, and second(s), minute(s), hour(s), day(s), millisecond(s), in lower case.
 
     >>> parse_seconds("500ms"), parse_seconds("5 min"), parse_seconds("0.25"), parse_seconds("1h 30min")
     (0.5, 300.0, 0.25, 5400.0)
@@ -189,8 +190,7 @@ def _nanoseconds(text: str) -> tuple[int, int]:
         if match is None:
             raise ValueError("it is not a number with a unit")
         if match[3] not in _DURATION_WORDS:
-            hint = ": say min for minutes" if match[3] == "m" else ""
-            raise ValueError(f"`{match[3]}` is not a unit of time{hint}")
+            raise ValueError(f"`{match[3]}` is not a unit of time")
         part, scale = _ratio(match, _DURATION_WORDS[match[3]])
         numerator, denominator = numerator * scale + part * denominator, denominator * scale
         position = match.end()

@@ -7,7 +7,7 @@ and the runtime asks with `isinstance`. For users: docs/reference/protocols.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import attrs
@@ -55,6 +55,28 @@ class NamesSources(Protocol):
             columns: those of the rows that arrive there.
             made: those of the output.
         """
+        ...
+
+
+@runtime_checkable
+class ComputesKey(Protocol):
+    """Operators that name sources, and group rows by columns that they compute: by time windows, for example."""
+
+    def with_key(self, port: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch] | None:
+        """Return rows of an input port with these columns, a row several times if it is in several groups; None: as they are.
+
+        Other columns stay. Raises ValueError for a row that is in no group.
+        """
+        ...
+
+
+@runtime_checkable
+class GroupsByTime(Protocol):
+    """Keyed operators that group records by time, too. The trace of a row leads to all records of its key, and says so."""
+
+    @property
+    def groups_by_time(self) -> bool:
+        """True if they do."""
         ...
 
 

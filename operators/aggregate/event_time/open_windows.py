@@ -81,9 +81,9 @@ class OpenWindows:
         values, counts = results(keys)
         if _VALUE in rows.column_names:
             again = rows.filter(pc.greater(rows.column(_FIRED), 0))
-            for firing in self._firings(again, again.column(_VALUE), again.column(_COUNT)):
-                yield attrs.evolve(firing, number=firing.number - 1, retracts=True)
-        yield from self._firings(rows, values, counts)
+            for firing in self.results(again, again.column(_VALUE), again.column(_COUNT), retracts=True):
+                yield attrs.evolve(firing, number=firing.number - 1)
+        yield from self.results(rows, values, counts)
         now = {
             _FIRED: pc.add(_one(rows.column(_FIRED)), 1),
             _CHANGED: pa.array([False] * rows.num_rows),
@@ -121,13 +121,14 @@ class OpenWindows:
         keys = {f"={name}": _one(rows.column(name)) for name in self._key_columns}
         return {START: _one(rows.column(START)), **keys}
 
-    def _firings(self, rows: pa.Table, values: Any, counts: Any) -> Iterator[Firing]:
-        """Yield rows with results, by start and key."""
-        starts, fired = rows.column(START).to_pylist(), rows.column(_FIRED).to_pylist()
+    def results(self, rows: pa.Table, values: Any, counts: Any, *, retracts: bool = False) -> Iterator[Firing]:
+        """Yield rows of windows with their results, by start and key."""
+        starts = rows.column(START).to_pylist()
+        fired = rows.column(_FIRED).to_pylist() if _FIRED in rows.column_names else [0] * len(starts)
         columns = [rows.column(name).to_pylist() for name in self._key_columns]
         keys: Any = zip(*columns, strict=True) if self.names is not None else (from_plain(json.loads(key)) for key in columns[0])
         found = [
-            Firing(key, start, self._object(value), count.as_py(), number)
+            Firing(key, start, self._object(value), count.as_py(), number, retracts)
             for key, start, value, count, number in zip(keys, starts, values, counts, fired, strict=True)
         ]
         yield from sorted(found, key=lambda each: (each.start, *_in_order(each.key)))

@@ -142,7 +142,7 @@ def test_text(hint: Any, text: str, value: Any) -> None:
             ("`G` is not a unit: write GB (a power of 1000) or GiB (a power of 1024); "
             "expected a size in bytes, such as 4096, 64MiB or 1GB, or none"),
         ),
-        (Seconds, "5m", ("`m` is not a unit of time: say min for minutes; "
+        (Seconds, "5M", ("`M` is not a unit of time; "
          "expected a duration, such as 500ms, 2s or 5min (a bare number is in seconds)")),
         (Millis, "0.5", ("it is not a number with a unit; "
          "expected a duration, such as 500ms, 2s or 5min (a bare integer is in milliseconds)")),

@@ -93,6 +93,7 @@ def test_what_is_no_size(text: str, reason: str) -> None:
         ("500ms", 0.5),
         ("2s", 2.0),
         ("5 min", 300.0),
+        ("5m", 300.0),
         ("1h 30min", 5400.0),
         ("1h30min", 5400.0),
         ("2 hours", 7200.0),
@@ -111,7 +112,7 @@ def test_durations(text: str, seconds: float) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("5m", "`m` is not a unit of time: say min for minutes"),
+        ("5M", "`M` is not a unit of time"),
         ("5 fortnights", "`fortnights` is not a unit of time"),
         ("5 S", "`S` is not a unit of time"),
         ("soon", "it is not a number with a unit"),

@@ -243,8 +243,9 @@ def test_a_dataset_is_taken_whole_and_the_ledger_says_so(home: Home) -> None:
     assert sum(each.rows for event in events if isinstance(event, ExecuteQuery) for each in event.inputs) == KEYS * FILES
 
 
+@pytest.mark.parametrize("lateness", [None, 0])
 @pytest.mark.parametrize("threshold", [None, 1])
-def test_late_records_do_not_depend_on_the_cut(home: Home, threshold: int | None) -> None:
+def test_late_records_do_not_depend_on_the_cut(home: Home, threshold: int | None, lateness: int | None) -> None:
     folder = home.folder / "times"
     folder.mkdir()
     for number, seconds in enumerate([300, 10, 20, 200]):
@@ -254,7 +255,7 @@ def test_late_records_do_not_depend_on_the_cut(home: Home, threshold: int | None
     def populate_dag(dag: DAG, conf: object) -> None:
         splitter = dag.add_operator("files", FileSplitterInput([str(folder)], blocks_threshold=threshold))
         reader = dag.add_operator("reader", ScanReader[Any](CsvFormat(), schema="t: int64"))
-        hits = dag.add_operator("hits", Tumbling[Any, None, int](60, time="t"))
+        hits = dag.add_operator("hits", Tumbling[Any, None, int](60, time="t", allowed_lateness=lateness))
         dag.add_operator("fired", fired)
         dag.add_operator("late", late)
         dag.add_stream("b", splitter.blocks_metadata_output, reader.blocks_metadata_input)

@@ -247,7 +247,12 @@ def test_windows_of_event_time_that_end_with_the_input_are_in_the_result(scope: 
     def populate_dag(dag: DAG, conf: object) -> None:
         source = dag.add_operator("source", InWindows[Order](hits))
         hours = Tumbling[Any, str, Any](
-            3600, time=lambda hit: hit.number * 1_000_000, by=lambda hit: hit.customer, out_of_orderness=3600, scope=scope
+            3600,
+            time=lambda hit: hit.number * 1_000_000,
+            by=lambda hit: hit.customer,
+            allowed_lateness=0,
+            out_of_orderness=3600,
+            scope=scope,
         )
         dag.add_operator("hours", hours)
         orders = dag.add_operator("orders", Map(hour_of))

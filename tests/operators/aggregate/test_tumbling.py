@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from dagflow.errors import ColumnNotThere, OperatorFailed
-from dagflow.testing import Window, run_operator
+from dagflow.testing import OperatorTask, Window, run_operator
 from operators import Tumbling
 from operators.aggregate.errors import KeyColumnRefused, ValueNotKept
 from operators.aggregate.event_time.times import FIRST, LAST, microseconds, times_of
@@ -74,7 +74,7 @@ def test_late_rows_of_a_batch_stay_rows() -> None:
     def batch(*seconds: int) -> pa.RecordBatch:
         return pa.RecordBatch.from_pydict({"at": [second * 1_000_000 for second in seconds], "k": ["a"] * len(seconds)})
 
-    window: Tumbling[Any, str, int] = Tumbling(10, time="at", by=("k",))
+    window: Tumbling[Any, str, int] = Tumbling(10, time="at", by=("k",), allowed_lateness=0)
     found = run_operator(window, {"input": [Window([batch(1, 30)]), Window([batch(2, 35, 3)])]})
     assert found["late"] == [{"at": 2_000_000, "k": "a"}, {"at": 3_000_000, "k": "a"}]
     assert [(value.key, value.start.second, value.count) for value in found["output"]] == [
@@ -99,6 +99,9 @@ def test_a_window_without_values_has_none() -> None:
         ({"of": "n"}, "leave `of` out"),
         ({"allowed_lateness": -1}, "allowed_lateness"),
         ({"out_of_orderness": -1}, "out_of_orderness"),
+        ({"out_of_orderness": 5}, "give allowed_lateness, too"),
+        ({"out_of_orderness": None}, "give allowed_lateness, too"),
+        ({"fire_at_end": False}, "give allowed_lateness, too"),
     ],
 )
 def test_properties_that_do_not_fit(properties: dict[str, Any], told: str) -> None:
@@ -141,7 +144,8 @@ def test_sizes_of_which_there_are_no_windows(size: float, told: str) -> None:
 )
 def test_a_window_that_no_datetime_has_makes_a_bad_record(time: Any) -> None:
     """A watermark that is decided cannot be taken back: such a record must never be in it."""
-    found = run_operator(Tumbling(60, time=lambda record: record, on_error="skip"), {"input": [Window([5, time]), Window([7])]})
+    counted = Tumbling[Any, Any, Any](60, time=lambda record: record, on_error="skip", allowed_lateness=0)
+    found = run_operator(counted, {"input": [Window([5, time]), Window([7])]})
     assert ([(value.count, value.firing) for value in found["output"]], found.skipped) == ([(2, 0)], 1)
     with pytest.raises(OperatorFailed, match="years 1 to 9999"):
         run_operator(Tumbling(60, time=lambda record: record), {"input": [time]})
@@ -183,11 +187,14 @@ def test_keys_that_would_not_come_back_are_refused(key: Any) -> None:
 def test_what_is_late_is_counted() -> None:
     """Also where nothing is connected to the port."""
     given = [[100_000_000], [1, 2, 200_000_000]]
-    found = run_operator(Tumbling(60, time=lambda record: record), {"input": list(map(Window, given))})
+    found = run_operator(Tumbling(60, time=lambda record: record, allowed_lateness=0), {"input": list(map(Window, given))})
     assert found.counters["late"] == 2
     batches = [pa.RecordBatch.from_pydict({"at": times}) for times in given]
-    found = run_operator(Tumbling(60, time="at"), {"input": [Window([batch]) for batch in batches]})
+    found = run_operator(Tumbling(60, time="at", allowed_lateness=0), {"input": [Window([batch]) for batch in batches]})
     assert found.counters["late"] == 2
+    found = run_operator(Tumbling(60, time="at"), {"input": [Window([batch]) for batch in batches]})
+    assert "late" not in found.counters
+    assert [each.value for each in found["output"]] == [1, 2, 1], "none is late by default"
 
 
 @pytest.mark.parametrize(("of", "time", "by"), [("vv", "at", "h"), ("v", "att", "h"), ("v", "at", "hh")])
@@ -217,6 +224,39 @@ def test_a_window_that_fires_again_takes_its_result_back() -> None:
     assert [(r.start.minute, r.value, r.firing) for r in found.retracted["output"]] == [(0, 1, 0)]
 
 
+def test_only_groups_are_kept_without_a_watermark() -> None:
+    kept = [name for name in ("totals", "windows", "waited") if Tumbling(60, time="at").keeps_state(name)]
+    assert kept == ["totals"]
+    assert all(Tumbling(60, time="at", emit="final").keeps_state(name) for name in ("totals", "windows", "waited"))
+
+
+@pytest.mark.parametrize("in_columns", [True, False])
+@pytest.mark.parametrize(
+    ("aggregate", "values", "gone", "results"),
+    [
+        ("count", [5, 6, 7], [6], [3, 2]),
+        ("sum", [2**62, 2**62, 7], [2**62], [2**63 + 7, 2**62 + 7]),
+        ("max", [5, 9, 7], [9], [9, 7]),
+        ("min", ["b", "a"], ["a"], ["a", "b"]),
+    ],
+)
+def test_records_are_taken_back(aggregate: Any, values: list[Any], gone: list[Any], results: list[Any], in_columns: bool) -> None:
+    """By default no record is late, so one that is taken back is subtracted, and results that no longer hold are, too."""
+    of = {} if aggregate == "count" else {"of": "v"}
+    time: Any = "at" if in_columns else lambda row: row["at"]
+    counted = Tumbling[Any, Any, Any](60, time=time, by="k", aggregate=aggregate, **of)
+    states: Any = None
+    found = []
+    for number, (some, retracts) in enumerate([(values, False), (gone, True)]):
+        batch = pa.RecordBatch.from_pydict({"at": [5] * len(some), "k": ["a"] * len(some), "v": some})
+        with OperatorTask(counted, window=number, states=states) as task:
+            task.give("input", batch if in_columns else batch.to_pylist(), retracts=retracts)
+            task.end_window()
+            states = task.states()
+            found.append([(each.value, each.firing) for port in (task.retracted, task.emitted) for each in port["output"]])
+    assert found == [[(results[0], 0)], [(results[0], 0), (results[1], 0)]]
+
+
 def test_final_results_come_once() -> None:
     windows = {"input": [at(5), at(70), at(8), at(200), at(300)]}
     found = run_operator(counts_of(allowed_lateness=60, emit="final"), windows)
@@ -226,7 +266,13 @@ def test_final_results_come_once() -> None:
 
 @pytest.mark.parametrize(
     ("properties", "changes"),
-    [({}, True), ({"emit": "final"}, False), ({"scope": "window"}, False), ({"fire_at_end": False}, False)],
+    [
+        ({}, True),
+        ({"allowed_lateness": 0}, True),
+        ({"emit": "final"}, False),
+        ({"scope": "window"}, False),
+        ({"allowed_lateness": 0, "fire_at_end": False}, False),
+    ],
 )
 def test_results_change_where_a_window_may_fire_again(properties: dict[str, Any], changes: bool) -> None:
     assert counts_of(**properties).emits_changes is changes
