@@ -29,9 +29,9 @@ BUDGET = {
     "dagflow/plugins": 30,
     "dagflow/ranges": 417,
     "dagflow/render": 1402,
-    "dagflow/runtime": 7113,
+    "dagflow/runtime": 7122,
     "dagflow/scaling": 302,
-    "dagflow/scan": 1989,
+    "dagflow/scan": 1992,
     "dagflow/spark": 2130,
     "dagflow/state": 1377,
     "dagflow/storage": 2062,
@@ -52,7 +52,7 @@ BUDGET = {
     "operators/sinks": 5285,
     "operators/sources": 739,
     "operators/tables": 658,
-    "operators/transform": 743,
+    "operators/transform": 876,
 }
 """Statements of each package, without imports and docstrings. A number may only fall: a commit that merges mechanisms lowers it.
 A new capability raises the number of its own package in the commit that adds it, whose message says what it bought."""
