@@ -165,6 +165,29 @@ class NotAList(RunError, TypeError):
 
 
 @error(kw_only=True)
+class RowNotAsDeclared(RunError, TypeError):
+    """The function of a `Map` or `FlatMap` returned a row without the columns that `columns=`, or a TypedDict, declares.
+
+    `function`: its name, with file and line; `row`: what it returned.
+    """
+
+    code: ClassVar[str] = "DF950"
+    example = {"function": "parse() (app.py:12)", "row": "{'n': 'x'}", "reason": "n='x' is not of the type int64"}
+
+    function: str
+    row: str
+    reason: str
+
+    def message(self) -> str:
+        return (
+            f"{self.function} returned a row that is not as declared: {self.reason}\n"
+            f"  row     {self.row}\n"
+            "  help: return all columns that are declared, and no others, with values of their types, or None; or declare others: "
+            'columns="n: int64, name: string"'
+        )
+
+
+@error
 class NotSeveral(RunError, TypeError):
     """The function of a `FlatMap` returned a string, or a value that is not iterable."""
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import Any, Generic
+from typing import Any, Generic, get_args
 
 import attrs
 import pyarrow as pa
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, Operator, OutputPort
+from dagflow import InputPort, OutputPort
 from operators.conditions import is_expression, is_function
 from operators.problems import all_problems
+from operators.transform.declared_rows import DeclaredRows, RowFunction, returned_type
 from operators.transform.errors import ExpressionRefused, NotSeveral
 from operators.transform.expressions import AnyExpression, function_name, function_or_expression, returned_types, values_of
 
@@ -29,17 +30,19 @@ def _has_parts(tp: type) -> bool:
 
 
 @attrs.define
-class FlatMap(Operator, Generic[T, U]):
+class FlatMap(RowFunction, Generic[T, U]):
     """Emit all results of `function(record)`, for each record, in order.
 
     Args:
         function: a function that returns or yields an iterable; or a `pyarrow.compute` expression over the columns of a batch,
             whose result are lists (null is an empty list).
+        columns: the columns of the rows that the function returns or yields, as for `Map`.
 
     An iterable is never held as a whole, so it may be long. The results that a generator yields before it raises are emitted.
 
     Raises NotSeveral for a function that returns a string or None; where its annotation says so, the DAG is refused. Raises
-    ExpressionRefused for an expression that does not fit the columns, or whose results are not lists.
+    ExpressionRefused for an expression that does not fit the columns, or whose results are not lists; RowNotAsDeclared for a row
+    that is not as declared.
 
     >>> import pyarrow.compute as pc
     >>> from dagflow.testing import run_operator
@@ -65,14 +68,30 @@ class FlatMap(Operator, Generic[T, U]):
                     "return a list, or yield; use Map where every record becomes exactly one"
                 )
 
+    @property
+    def called(self) -> Any:
+        """The function, or an expression."""
+        return self.function
+
+    @property
+    def result_of(self) -> Any:
+        """The annotation of one of the results."""
+        return next(iter(get_args(returned_type(self.function))), None)
+
     @input.process(when=is_function("function"))
     def apply(self, record: T) -> None:
         """Emit the results for a record."""
-        self.output.emit_all(self._several(self.function(record)))  # type: ignore[operator]
+        self.apply_all(iter((record,)))
 
     @input.stream(when=is_function("function"))
     def apply_all(self, records: Iterator[T]) -> None:
         """Do the same for many records at once."""
+        if (declared := self.declared) is not None:
+            with DeclaredRows(declared.arrow, function_name(self.function), self.output) as rows:
+                for record in records:
+                    for result in self._several(self.function(record)):  # type: ignore[operator]
+                        rows.add(result)
+            return
         self.output.emit_all(chain.from_iterable(map(self._several, map(self.function, records))))  # type: ignore[arg-type]
 
     def _several(self, results: Any) -> Any:

@@ -9,24 +9,28 @@ import attrs
 import pyarrow as pa
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, Operator, OutputPort
+from dagflow import InputPort, OutputPort
 from operators.conditions import is_expression, is_function
-from operators.transform.expressions import AnyExpression, function_or_expression, values_of
+from operators.transform.declared_rows import DeclaredRows, RowFunction, returned_type
+from operators.transform.expressions import AnyExpression, function_name, function_or_expression, values_of
 
 T = TypeVar("T", default=Any)
 U = TypeVar("U", default=Any)
 
 
 @attrs.define
-class Map(Operator, Generic[T, U]):
+class Map(RowFunction, Generic[T, U]):
     """Emit `function(record)` for each record.
 
     Args:
         function: a function of the record; or an expression over the columns of a batch, of `col` or `pyarrow.compute`, whose
             result becomes the column `value`.
+        columns: the columns of the rows that the function returns, as dicts or objects with fields: `"shop: string, n: int64"`,
+            `{"shop": str, "n": int}`, or a class with these annotations. A function that is annotated with a TypedDict has its
+            columns. Writers, joins and aggregates need them: nothing else says the columns of a dict.
 
     Annotations of the function, or `Map[str, int](…)`, tell type checkers and the DAG check the types of records. Raises
-    ExpressionRefused for an expression that does not fit the columns.
+    ExpressionRefused for an expression that does not fit the columns, RowNotAsDeclared for a row that is not as declared.
 
     >>> from dagflow.testing import run_operator
     >>> from operators import col
@@ -34,6 +38,9 @@ class Map(Operator, Generic[T, U]):
     [1, 3]
     >>> run_operator(Map[str, str](col("value").str.upper()), {"input": ["a", "bcd"]})["output"]
     ['A', 'BCD']
+    >>> sized = Map(lambda word: {"word": word, "n": len(word)}, columns={"word": str, "n": int})
+    >>> run_operator(sized, {"input": ["a", "bcd"]})["output"]
+    [{'word': 'a', 'n': 1}, {'word': 'bcd', 'n': 3}]
     """
 
     function: Callable[[T], U] | AnyExpression = attrs.field(validator=function_or_expression)
@@ -41,14 +48,29 @@ class Map(Operator, Generic[T, U]):
     input = InputPort[T]()
     output = OutputPort[U]()
 
+    @property
+    def called(self) -> Any:
+        """The function, or an expression."""
+        return self.function
+
+    @property
+    def result_of(self) -> Any:
+        """The annotation of what the function returns."""
+        return returned_type(self.function)
+
     @input.process(when=is_function("function"))
     def apply(self, record: T) -> None:
         """Emit the result for a record."""
-        self.output.emit(self.function(record))  # type: ignore[operator]
+        self.apply_all(iter((record,)))
 
     @input.stream(when=is_function("function"))
     def apply_all(self, records: Iterator[T]) -> None:
         """Do the same for many records at once."""
+        if (declared := self.declared) is not None:
+            with DeclaredRows(declared.arrow, function_name(self.function), self.output) as rows:
+                for record in records:
+                    rows.add(self.function(record))  # type: ignore[operator]
+            return
         self.output.emit_all(map(self.function, records))  # type: ignore[arg-type]
 
     @input.batch(when=is_expression("function"))

@@ -29,9 +29,9 @@ BUDGET = {
     "dagflow/plugins": 30,
     "dagflow/ranges": 417,
     "dagflow/render": 1402,
-    "dagflow/runtime": 7117,
+    "dagflow/runtime": 7126,
     "dagflow/scaling": 302,
-    "dagflow/scan": 1990,
+    "dagflow/scan": 1993,
     "dagflow/spark": 2130,
     "dagflow/state": 1377,
     "dagflow/storage": 2062,
@@ -52,7 +52,7 @@ BUDGET = {
     "operators/sinks": 5284,
     "operators/sources": 739,
     "operators/tables": 658,
-    "operators/transform": 767,
+    "operators/transform": 900,
 }
 """Statements of each package, without imports and docstrings. A number may only fall: a commit that merges mechanisms lowers it.
 A new capability raises the number of its own package in the commit that adds it, whose message says what it bought."""

@@ -7,6 +7,8 @@ has emitted nothing, at what its handler returned.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import datetime
 import inspect
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -134,8 +136,22 @@ def no_arrow_form(
         emitter="" if source is None else source.operator,
         where="" if emitter is None else _code_of(emitter),
         row="; ".join(named[:5]),
+        columns=_declaration(record),
         keeps_rows=receiver.operator.scope == "all",
     )
+
+
+_NAMED_TYPES = frozenset({bool, int, float, str, bytes, datetime.date, datetime.datetime})
+
+
+def _declaration(record: Any) -> str:
+    """Return the columns of a record with fields, as `Map(function, columns=…)` takes them; empty for others."""
+    if dataclasses.is_dataclass(record) or hasattr(record, "_fields"):
+        return type(record).__qualname__
+    if not isinstance(record, dict) or not all(isinstance(key, str) and key.isidentifier() for key in record):
+        return ""
+    kinds = {key: type(value).__name__ if type(value) in _NAMED_TYPES else "…" for key, value in record.items()}
+    return f'"{", ".join(f"{key}: {kind}" for key, kind in kinds.items())}"'
 
 
 def _code_of(emitter: Node) -> str:

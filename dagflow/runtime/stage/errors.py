@@ -51,7 +51,8 @@ class OperatorFailed(RunError):
 class RecordsWithoutColumns(RunError, TypeError):
     """An operator takes batches, and records arrive of a type whose columns nothing says: a dict, a set, a class without fields.
 
-    `emitter`: the operator that emitted it; `where`: its function or handler, with file and line; `row`: a class that would do.
+    `emitter`: the operator that emitted it; `where`: its function or handler, with file and line; `row`: a class that would do;
+    `columns`: the columns that a `Map` could declare.
     `keeps_rows`: it does so because it covers all input.
     """
 
@@ -64,12 +65,14 @@ class RecordsWithoutColumns(RunError, TypeError):
         "emitter": "parse",
         "where": "parse() (app.py:12)",
         "row": "n: int",
+        "columns": '"n: int"',
     }
 
     operator: str
     port: str
     type: str
     record: str
+    columns: str = ""
     emitter: str = ""
     where: str = ""
     row: str = ""
@@ -82,7 +85,9 @@ class RecordsWithoutColumns(RunError, TypeError):
         ]
         lines += [f"  from    operator {self.emitter!r}" + (f", {self.where}" if self.where else "")] if self.emitter else []
         lines.append(
-            f"  help: emit objects of an attrs class instead, whose annotations say the columns: @attrs.frozen class Row: "
+            "  help: "
+            + (f"declare the columns where it is made: Map(function, columns={self.columns}); or " if self.columns else "")
+            + f"emit objects of an attrs class instead, whose annotations say the columns: @attrs.frozen class Row: "
             f"{self.row or 'name: str'} (one line a field), and annotate what emits them: -> Row"
             + ('; or, for results of each window alone, scope="window"' if self.keeps_rows else "")
         )

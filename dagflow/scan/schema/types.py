@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 
 from dagflow.arrow_types import NAMES, is_wider, type_named
+from dagflow.model.types.expressions import type_name
+from dagflow.model.types.forms import arrow_type
 from dagflow.scan.schema.plain import plain_type
 
 _PYTHON = {
@@ -20,15 +24,18 @@ _PYTHON = {
 """The names of types, with those of Python: `float` is Python's float64, not Arrow's float32."""
 
 
-def to_type(text: str | pa.DataType) -> pa.DataType:
+def to_type(text: Any) -> pa.DataType:
     """Return the `plain_type` of a type, or of its name as Arrow writes it: `list<string>`, `decimal128(10, 2)`.
 
-    `int`, `float`, `str`, `bytes`, `date`, `datetime` are Python's. Raises ValueError.
+    `int`, `float`, `str`, `bytes`, `date`, `datetime` are Python's, as names and as classes. Raises ValueError.
 
     >>> to_type("list<struct<a: int, b: timestamp[us, tz=UTC]>>")
     ListType(list<item: struct<a: int64, b: timestamp[us, tz=UTC]>>)
     """
-    return plain_type(type_named(text, _PYTHON) if isinstance(text, str) else text)
+    kind = type_named(text, _PYTHON) if isinstance(text, str) else text if isinstance(text, pa.DataType) else arrow_type(text)
+    if kind is None:
+        raise ValueError(f"{type_name(text)} is a type that no column has")
+    return plain_type(kind)
 
 
 def above(kind: pa.DataType) -> list[pa.DataType]:
