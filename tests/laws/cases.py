@@ -243,7 +243,9 @@ def _targets(rng: random.Random, case: Case, rows: Mapping[str, Rows], servers: 
     chosen = [*ends, *rng.sample(others, min(len(others), rng.choice([0, 0, 1])))]
     if rng.random() < 0.15:
         chosen.append(rng.choice(chosen))  # two sinks on one stream
-    return tuple(_target(rng, name, streams[name], rows[name], servers) for name in chosen)
+    targets = [_target(rng, name, streams[name], rows[name], servers) for name in chosen]
+    ordered = {f"n{number}.output" for number, node in enumerate(case.nodes) if node.kind == "sort"}  # folders have no order
+    return tuple(attrs.evolve(each, partition_columns=()) if each.stream in ordered else each for each in targets)
 
 
 def _is_beside(name: str, streams: Mapping[str, Stream], taken: set[str]) -> bool:
