@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import attrs
 
 from dagflow.model.graph.dag import PortName
+from dagflow.model.graph.partitioning import key_given, own_key
 from dagflow.model.operator.ports import handlers_of, output_ports
 from dagflow.model.types.keys import known_columns
 from dagflow.planning.plan import Plan
@@ -41,13 +43,18 @@ def columns_wanted(plan: Plan) -> dict[PortName, frozenset[str] | None]:
 
 
 def _read_at(
-    plan: Plan, sink: PortName, wanted: dict[PortName, frozenset[str] | None], with_stream: Any
+    plan: Plan, sink: PortName, wanted: Mapping[PortName, frozenset[str] | None], with_stream: Collection[PortName]
 ) -> frozenset[str] | None:
     """Return the columns that are read at an input port. Records that cannot be handled go out whole."""
-    operator = plan.dag.nodes[sink.operator].operator
-    if PortName(sink.operator, ERRORS) in with_stream or _handles_more(type(operator)):
+    node = plan.dag.nodes[sink.operator]
+    if PortName(sink.operator, ERRORS) in with_stream or _handles_more(type(node.operator)):
         return None
-    return operator.columns_read(sink.port, lambda port: wanted.get(PortName(sink.operator, port), frozenset()))
+    read = node.operator.columns_read(sink.port, lambda port: wanted.get(PortName(sink.operator, port), frozenset()))
+    key = key_given(node, sink.port)
+    if read is None or key is own_key(node, sink.port):
+        return read
+    names = (key,) if isinstance(key, str) else key  # the DAG gives it, and the operator does not know
+    return read.union(names) if isinstance(names, tuple | list) else read if names is None else None
 
 
 def _handles_more(cls: Any) -> bool:

@@ -173,3 +173,15 @@ def test_a_subclass_with_a_handler_of_its_own_reads_all(home: Path) -> None:
             self.output.emit_batch(batch)
 
     assert read_of(home, lambda dag, port: port.to(Counted(col("b") > 5)).to(GroupBy("a", n=agg.count())).to(Console())) is None
+
+
+@pytest.mark.parametrize(("key", "expected"), [("c", ["a", "b", "c"]), (["a", "c"], ["a", "b", "c"]), (str, None)])
+def test_a_key_that_the_dag_gives_is_read(home: Path, key: Any, expected: list[str] | None) -> None:
+    def populate(dag: DAG, port: Any) -> Any:
+        keep = Filter[Any](col("b") > 5)
+        kept = port.to(keep, name="keep")
+        dag.set_port_attributes(keep.input, partition_by=key)
+        return kept.to(GroupBy("a", n=agg.count()))
+
+    assert read_of(home, lambda dag, port: populate(dag, port).to(Console())) == expected
+    assert collected(home, populate) == [{"a": 2, "n": 2}]
