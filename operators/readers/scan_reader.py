@@ -77,6 +77,8 @@ class ScanReader(ReadsPlannedFiles, ReadsColumns[T], Generic[T]):
         sample_files: how many files are looked at, at most.
         where: conditions on what paths say, `[("year", ">=", 2024), ("filename", "!=", "old.csv")]`: only files for which all
             hold are read; others are not opened (counter `blocks_pruned`).
+        only: of these columns, the ones that are emitted; None: all. Names that files do not have may be among them. The planner
+            gives the names that operators behind the reader read, where the format leaves out columns.
         min_readers, max_readers, collect_stats, interval_millis, policy, sequential: see ScaledReader.
         allow_growth: see ReadsPlannedFiles.
 
@@ -101,9 +103,7 @@ class ScanReader(ReadsPlannedFiles, ReadsColumns[T], Generic[T]):
     )
 
     where: tuple[Predicate, ...] = attrs.field(default=(), kw_only=True, converter=predicates)
-    _only: frozenset[str] | None = attrs.field(
-        default=None, init=False, repr=False
-    )  # the columns that are read behind; None: all
+    only: frozenset[str] | None = attrs.field(default=None, kw_only=True, converter=attrs.converters.optional(frozenset))
 
     blocks_metadata_input = InputPort[FileBlockMetadata]()
 
@@ -212,15 +212,21 @@ class ScanReader(ReadsPlannedFiles, ReadsColumns[T], Generic[T]):
         """Name the source of the columns, for `dagflow plan`."""
         if port != "batches":
             return None
-        left_out = "" if self._only is None else f", of which {', '.join(sorted(self._only)) or 'none'} are read"
+        left_out = "" if self.only is None else f", of which {', '.join(sorted(self.only)) or 'none'} are read"
         return describe_columns(self.format, self.scan_settings) + left_out
 
     def reading_only(self, port: str, columns: frozenset[str]) -> ScanReader[T]:
         """Leave out the other columns, where that changes nothing else: no rows are bad for what they have in them."""
-        if port != "batches" or self.columns is not None or self.drift != Drift() or not self.format.leaves_out_columns:
+        if (
+            port != "batches"
+            or self.columns is not None
+            or self.only is not None
+            or self.drift != Drift()
+            or not self.format.leaves_out_columns
+        ):
             return self
         other = copy.copy(self)
-        other._only = columns
+        other.only = columns
         return other
 
     # Reading
@@ -283,7 +289,7 @@ class ScanReader(ReadsPlannedFiles, ReadsColumns[T], Generic[T]):
             )
 
         scan = made(self.scan_settings)
-        names, only = scan.schema.names, self._only
+        names, only = scan.schema.names, self.only
         if only is None or not names or any("`" in name or is_implicit(name) for name in names):  # these mean something else
             return scan
         scan.close()

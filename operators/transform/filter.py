@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Generic
 
@@ -41,24 +40,12 @@ class Filter(Operator, Generic[T]):
 
     predicate: Callable[[T], object] | AnyExpression = attrs.field(validator=function_or_expression)
 
-    _only: frozenset[str] | None = attrs.field(
-        default=None, init=False, repr=False
-    )  # the columns that are read behind it; None: all
-
     input = InputPort[T]()
     output = OutputPort[T]()
 
     def columns_read(self, port: str, wanted: Callable[[str], frozenset[str] | None]) -> frozenset[str] | None:
         """Return the columns of the expression, and those that are read behind it."""
         return read_by(self.predicate, wanted("output"))
-
-    def reading_only(self, port: str, columns: frozenset[str]) -> Filter[T]:
-        """Leave out the columns of rows that only the expression reads."""
-        if port != "output" or callable(self.predicate):
-            return self
-        other = copy.copy(self)
-        other._only = columns
-        return other
 
     @input.process(when=is_function("predicate"))
     def keep(self, record: T) -> None:
@@ -75,7 +62,5 @@ class Filter(Operator, Generic[T]):
     def keep_batch(self, batch: pa.RecordBatch) -> None:
         """Do the same for a batch, where the predicate is an expression."""
         rows = rows_where(batch, self.predicate, type(self).__name__)
-        if self._only is not None:
-            rows = rows.select([number for number, name in enumerate(rows.schema.names) if name in self._only])
         if rows.num_rows:
             self.output.emit_batch(rows)

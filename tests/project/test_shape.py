@@ -25,7 +25,7 @@ BUDGET = {
     "dagflow/model": 4192,
     "dagflow/packaging": 524,
     "dagflow/page": 1700,
-    "dagflow/planning": 1006,
+    "dagflow/planning": 1011,
     "dagflow/plugins": 30,
     "dagflow/ranges": 417,
     "dagflow/render": 1402,
@@ -46,13 +46,13 @@ BUDGET = {
     "operators/extras": 199,
     "operators/files": 1326,
     "operators/formats": 3139,
-    "operators/join": 867,
+    "operators/join": 858,
     "operators/logs": 2004,
     "operators/readers": 1069,
     "operators/sinks": 5284,
     "operators/sources": 739,
     "operators/tables": 658,
-    "operators/transform": 900,
+    "operators/transform": 891,
 }
 """Statements of each package, without imports and docstrings. A number may only fall: a commit that merges mechanisms lowers it.
 A new capability raises the number of its own package in the commit that adds it, whose message says what it bought."""
