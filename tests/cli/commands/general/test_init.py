@@ -114,7 +114,7 @@ def test_a_command_that_the_shell_finds_is_named_as_it_is(monkeypatch: pytest.Mo
 
 @pytest.mark.full
 @pytest.mark.spark
-@pytest.mark.parametrize("template", mostly_nightly(NAMES, "lines", "word-count"))
+@pytest.mark.parametrize("template", mostly_nightly(NAMES, "lines"))
 def test_the_printed_commands_work_in_another_folder_and_on_spark(tmp_path: Path, template: str) -> None:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
