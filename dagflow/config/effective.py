@@ -81,8 +81,8 @@ def effective(
         for attribute, said in (attributes or {}).get(name, {}).items():
             rows.append(_plain_row(f"operator.{name}.{attribute}", said.value, said.origin, group))
         given = (applied_ports or {}).get(name, {})
-        for port, attributes in (ports or {}).get(name, {}).items():
-            for attribute, value in {**attributes, **given.get(port, {})}.items():
+        for port, of_port in (ports or {}).get(name, {}).items():
+            for attribute, value in {**of_port, **given.get(port, {})}.items():
                 setting = given.get(port, {}).get(attribute)
                 key = f"operator.{name}.port.{port}.{attribute}"
                 if setting is None:
@@ -150,7 +150,8 @@ def _object_rows(
     docs = field_docs(cls) if with_docs and not only_given else {}
     for key, field in hints.settable(cls).items():
         hint, value, path = hints.field_hint(cls, field), getattr(thing, field.name), place + key
-        nested = attrs.has(type(value)) and not isinstance(value, type) and not hints.is_secret(hint) and not _has_text(value)
+        nested = attrs.has(type(value)) and not isinstance(value, type) and not hints.is_secret(hint)
+        nested = nested and (bool(_below(path, origins)) or not _has_text(value))
         default = _default(field, thing) if base is None else getattr(base, field.name)
         origin = _origin(path, value, default, origins, above)
         if not only_given or origin != "default":
@@ -265,11 +266,22 @@ def _inner(value: Any, hint: Any) -> str:
 
 
 def _has_text(value: Any) -> bool:
-    """Return whether an attrs object is shown as its author wants it to be: `col('price') > 5`."""
+    """Return whether an attrs object is shown as its author wants it to be, `col('price') > 5`, since it holds no secret."""
     cls: Any = type(value)
     code = getattr(cls.__repr__, "__code__", None)
     by_attrs = code is not None and code.co_filename.startswith("<attrs generated")
-    return cls.__str__ is not object.__str__ or not by_attrs
+    is_own = cls.__str__ is not object.__str__ or not (by_attrs or cls.__repr__ is object.__repr__)
+    return is_own and not _holds_secret(value)
+
+
+def _holds_secret(value: Any) -> bool:
+    cls: Any = type(value)
+    return any(
+        hints.is_secret(hints.field_hint(cls, field))
+        or sounds_secret(field.name)
+        or (attrs.has(type(part := getattr(value, field.name))) and not isinstance(part, type) and _holds_secret(part))
+        for field in attrs.fields(cls)
+    )
 
 
 def _number(value: float, hint: Any) -> str:

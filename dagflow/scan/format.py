@@ -28,9 +28,6 @@ class Format(ABC):
     suffixes: ClassVar[tuple[str, ...]] = ()
     """The usual suffixes of such files, without the dot."""
 
-    leaves_out_columns: ClassVar[bool] = False
-    """True if the columns that no operator reads are left out: files have types, so no row is bad for its text in one of them."""
-
     offers_array: ClassVar[bool] = False
     """True if a row may be read as the array `columns` of its fields: for text whose columns may have no names."""
 

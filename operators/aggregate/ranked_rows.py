@@ -68,6 +68,7 @@ class Ranking:
         check_values(batch.schema, self.of, "sort")
         check_objects(batch, tuple(batch.schema.names))
         columns = {f"{name}#": plain_column(batch.column(name)) for name in batch.schema.names}
+        columns = {name: column.cast(pa.string()) if t.is_null(column.type) else column for name, column in columns.items()}
         records = port.records_of(batch) if callable(self.by) or callable(self.of) else []
         if callable(self.by):
             columns[KEY] = pa.array(map(json_of, map(self.by, records)), pa.binary())

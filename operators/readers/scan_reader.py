@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -15,14 +14,11 @@ from dagflow.errors import ScanError
 from dagflow.ranges import OffsetRangeTracker
 from dagflow.scan import (
     AgreedSchema,
-    Drift,
     FileFacts,
     FileScan,
     Format,
-    ScanSettings,
     TableSchema,
     describe_columns,
-    is_implicit,
     is_number,
     make_scan,
     reads_array,
@@ -77,8 +73,6 @@ class ScanReader(ReadsPlannedFiles, ReadsColumns[T], Generic[T]):
         sample_files: how many files are looked at, at most.
         where: conditions on what paths say, `[("year", ">=", 2024), ("filename", "!=", "old.csv")]`: only files for which all
             hold are read; others are not opened (counter `blocks_pruned`).
-        only: of these columns, the ones that are emitted; None: all. Names that files do not have may be among them. The planner
-            gives the names that operators behind the reader read, where the format leaves out columns.
         min_readers, max_readers, collect_stats, interval_millis, policy, sequential: see ScaledReader.
         allow_growth: see ReadsPlannedFiles.
 
@@ -103,7 +97,6 @@ class ScanReader(ReadsPlannedFiles, ReadsColumns[T], Generic[T]):
     )
 
     where: tuple[Predicate, ...] = attrs.field(default=(), kw_only=True, converter=predicates)
-    only: frozenset[str] | None = attrs.field(default=None, kw_only=True, converter=attrs.converters.optional(frozenset))
 
     blocks_metadata_input = InputPort[FileBlockMetadata]()
 
@@ -212,22 +205,7 @@ class ScanReader(ReadsPlannedFiles, ReadsColumns[T], Generic[T]):
         """Name the source of the columns, for `dagflow plan`."""
         if port != "batches":
             return None
-        left_out = "" if self.only is None else f", of which {', '.join(sorted(self.only)) or 'none'} are read"
-        return describe_columns(self.format, self.scan_settings) + left_out
-
-    def reading_only(self, port: str, columns: frozenset[str]) -> ScanReader[T]:
-        """Leave out the other columns, where that changes nothing else: no rows are bad for what they have in them."""
-        if (
-            port != "batches"
-            or self.columns is not None
-            or self.only is not None
-            or self.drift != Drift()
-            or not self.format.leaves_out_columns
-        ):
-            return self
-        other = copy.copy(self)
-        other.only = columns
-        return other
+        return describe_columns(self.format, self.scan_settings)
 
     # Reading
 
@@ -278,22 +256,14 @@ class ScanReader(ReadsPlannedFiles, ReadsColumns[T], Generic[T]):
         return block if block.as_planned else clipped(block, self.length_by_now(block.file_path))
 
     def _made(self, agreed: AgreedSchema, context: OperatorContext) -> FileScan:
-        def made(settings: ScanSettings) -> FileScan:
-            return make_scan(self.format)(
-                format=self.format,
-                settings=settings,
-                agreed=agreed,
-                context=context,
-                open_stream=self._open,
-                route=self._route,
-            )
-
-        scan = made(self.scan_settings)
-        names, only = scan.schema.names, self.only
-        if only is None or not names or any("`" in name or is_implicit(name) for name in names):  # these mean something else
-            return scan
-        scan.close()
-        return made(attrs.evolve(self.scan_settings, columns=tuple(f"`{name}`" for name in names if name in only)))
+        return make_scan(self.format)(
+            format=self.format,
+            settings=self.scan_settings,
+            agreed=agreed,
+            context=context,
+            open_stream=self._open,
+            route=self._route,
+        )
 
     def _open(self, block: FileBlockMetadata) -> Any:
         self._context.count("streams_opened")

@@ -13,6 +13,7 @@ from dagflow import OperatorContext
 from dagflow.config import one_of
 from operators.problems import all_problems
 from operators.sinks.encoding.csv_rows import CsvEncoder, Quoting, check_types
+from operators.sinks.file_sink import DIGITS
 from operators.sinks.files.packed_files import PACKED, packed_files
 from operators.sinks.table_writer import TableWriter
 
@@ -83,7 +84,7 @@ class CsvWriter(TableWriter[T], Generic[T]):
     def setup(self, context: OperatorContext) -> None:
         """Make the set of open files. Raises PackageMissing."""
         super().setup(context)
-        self._files = packed_files(self, context)
+        self._files = packed_files(self, context, DIGITS)
         self._rows = CsvEncoder(type(self).__name__, self.delimiter, self.quote, self.quoting, self.null)
 
     def check_schema(self, schema: pa.Schema) -> None:

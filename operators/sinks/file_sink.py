@@ -109,16 +109,22 @@ class FileSink(Operator):
         self.part_name = f"part-{window:06d}-{self._context.partition:04d}{self.suffix}"
 
 
-def numbered(name: str, number: int, suffix: str) -> str:
+DIGITS = 6
+"""Of the numbers of part files of tables: read in the order of their names, they are in that in which they were written."""
+
+
+def numbered(name: str, number: int, suffix: str, digits: int = 1) -> str:
     """Return the name of the file that follows when `name`, and `number - 1` more, are full. `suffix` stays behind the number.
 
-    >>> numbered("part-000000-0000.v1.csv", 1, ".v1.csv"), numbered("2026/errors.txt", 2, ""), numbered("a.b/all", 1, "")
-    ('part-000000-0000_1.v1.csv', '2026/errors_2.txt', 'a.b/all_1')
+    With `digits`, names are in the order of their numbers.
+
+    >>> numbered("part-000000-0000.v1.csv", 1, ".v1.csv", 6), numbered("2026/errors.txt", 2, ""), numbered("a.b/all", 1, "")
+    ('part-000000-0000_000001.v1.csv', '2026/errors_2.txt', 'a.b/all_1')
     """
     if not number:
         return name
     if suffix and name.endswith(suffix):
-        return f"{name[: -len(suffix)]}_{number}{suffix}"
+        return f"{name[: -len(suffix)]}_{number:0{digits}d}{suffix}"
     folder, slash, last = name.rpartition("/")
     stem, dot, extension = last.rpartition(".") if "." in last else (last, "", "")
-    return f"{folder}{slash}{stem}_{number}{dot}{extension}"
+    return f"{folder}{slash}{stem}_{number:0{digits}d}{dot}{extension}"

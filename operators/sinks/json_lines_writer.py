@@ -11,6 +11,7 @@ from typing_extensions import TypeVar
 
 from dagflow import OperatorContext
 from operators.sinks.encoding.json_rows import JsonEncoder, check_types
+from operators.sinks.file_sink import DIGITS
 from operators.sinks.files.packed_files import PACKED, packed_files
 from operators.sinks.table_writer import TableWriter
 
@@ -57,7 +58,7 @@ class JsonLinesWriter(TableWriter[T], Generic[T]):
     def setup(self, context: OperatorContext) -> None:
         """Make the set of open files. Raises PackageMissing."""
         super().setup(context)
-        self._files = packed_files(self, context)
+        self._files = packed_files(self, context, DIGITS)
         self._rows = JsonEncoder(type(self).__name__)
 
     def check_schema(self, schema: pa.Schema) -> None:

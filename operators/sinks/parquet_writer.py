@@ -14,7 +14,7 @@ from dagflow import OperatorContext
 from dagflow.config import Bytes, MiB, size_of
 from operators.problems import all_problems
 from operators.sinks.errors import TypeNotWritable, ValueNotWritable
-from operators.sinks.file_sink import numbered
+from operators.sinks.file_sink import DIGITS, numbered
 from operators.sinks.parquet.encodings import encodings_of
 from operators.sinks.parquet.files import CountingFile, ParquetFiles
 from operators.sinks.table_writer import TableWriter
@@ -148,7 +148,7 @@ class ParquetWriter(TableWriter[T], Generic[T]):
         folder, _ = key
         number = self._begun.get(folder, 0)
         self._begun[folder] = number + 1
-        name = numbered(f"{folder}/{self.part_name}" if folder else self.part_name, number, self.suffix)
+        name = numbered(f"{folder}/{self.part_name}" if folder else self.part_name, number, self.suffix, DIGITS)
         return name, self._context.create_file(self.path, name)
 
     def _writer(self, sink: CountingFile | pa.NativeFile, first: pa.Table, large: Collection[str] = ()) -> Any:

@@ -14,7 +14,7 @@ from dagflow.config import one_of
 from operators.names import one_or_more
 from operators.problems import all_problems
 from operators.sinks.errors import ColumnsChanged
-from operators.sinks.file_sink import FileSink, numbered
+from operators.sinks.file_sink import DIGITS, FileSink, numbered
 from operators.sinks.files.open_files import check_name
 from operators.sinks.files.partitions import folders, nowhere
 from operators.sinks.tables.acceptance import check_names
@@ -113,7 +113,7 @@ class TableWriter(FileSink, Generic[T]):
         folder, _ = key
         if key not in self._names:
             before = sum(other == folder for other, _ in self._names)
-            name = numbered(self.part_name, before, self.suffix)
+            name = numbered(self.part_name, before, self.suffix, DIGITS)
             self._names[key] = f"{folder}/{name}" if folder else name
         return self._names[key]
 

@@ -43,11 +43,15 @@ def returned_type(function: Any) -> Any:
 
 
 def columns_of(kind: Any) -> TableSchema | None:
-    """Return the columns of a TypedDict whose types columns have; None for other types."""
+    """Return the columns of a TypedDict all of whose rows they hold; None for other types.
+
+    Rows without an optional key would be lost, and so would be those whose times have a zone, or not.
+    """
     try:
-        return to_schema(kind) if is_typeddict(kind) else None
+        schema = to_schema(kind) if is_typeddict(kind) and not kind.__optional_keys__ else None
     except (ValueError, TypeError, NameError):
         return None
+    return None if schema is None or any(t.is_temporal(field.type) for field in schema.arrow) else schema
 
 
 @attrs.define
@@ -191,4 +195,13 @@ def _comes_back(value: Any, kind: pa.DataType) -> bool:
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return False
     is_alike = type(back) is type(value) or (type(value) is int and (t.is_decimal(kind) or t.is_floating(kind)))
-    return is_alike and (back == value or (back != back and value != value))
+    return is_alike and _equal(back, value)
+
+
+def _equal(back: Any, value: Any) -> bool:
+    """Return whether two values are equal, in which NaN is equal to itself."""
+    if isinstance(value, list) and isinstance(back, list):
+        return len(back) == len(value) and all(map(_equal, back, value))
+    if isinstance(value, dict) and isinstance(back, dict):
+        return back.keys() == value.keys() and all(_equal(back[name], each) for name, each in value.items())
+    return bool(back == value or (back != back and value != value))

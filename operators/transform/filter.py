@@ -11,7 +11,7 @@ from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OutputPort
 from operators.conditions import is_expression, is_function
-from operators.transform.expressions import AnyExpression, function_or_expression, read_by, rows_where
+from operators.transform.expressions import AnyExpression, function_or_expression, rows_where
 
 T = TypeVar("T", default=Any)
 
@@ -42,10 +42,6 @@ class Filter(Operator, Generic[T]):
 
     input = InputPort[T]()
     output = OutputPort[T]()
-
-    def columns_read(self, port: str, wanted: Callable[[str], frozenset[str] | None]) -> frozenset[str] | None:
-        """Return the columns of the expression, and those that are read behind it."""
-        return read_by(self.predicate, wanted("output"))
 
     @input.process(when=is_function("predicate"))
     def keep(self, record: T) -> None:

@@ -15,7 +15,7 @@ from operators.expressions.programs import ARROW_ERRORS
 from operators.names import constructor_arguments, one_or_more
 from operators.problems import all_problems
 from operators.transform.errors import ExpressionFailed, ExpressionRefused
-from operators.transform.expressions import columns_of, read_by
+from operators.transform.expressions import columns_of
 
 _ALL = "*"
 
@@ -89,14 +89,6 @@ class Select(Operator):
         computed = {name: each.columns() for name, each in self.columns.items() if isinstance(each, Expression)}
         return {"keep": tuple(name for name in self.keep if name != _ALL), **computed} if port == "input" else {}
 
-    def columns_read(self, port: str, wanted: Callable[[str], frozenset[str] | None]) -> frozenset[str] | None:
-        """Return the columns that are kept and those that expressions read; of all columns those that are read behind them."""
-        behind = wanted("output")
-        read = frozenset(self.keep) if _ALL not in self.keep else None if behind is None else behind - self.columns.keys()
-        for each in self.columns.values():
-            read = read_by(each, read)
-        return read
-
     def result_columns(self, port: str, arriving: Callable[[str], StreamColumns]) -> StreamColumns | None:
         """Return the selected columns. Those that identify a row still do, where all of them are kept or copied."""
         if port != "output":
@@ -127,7 +119,7 @@ class Select(Operator):
         if computed:
             values = columns_of(batch, computed, type(self).__name__)
             arrays |= zip(values.schema.names, values.columns, strict=True)
-        self.output.emit_batch(pa.RecordBatch.from_pydict(arrays))
+        self.output.emit_batch(pa.RecordBatch.from_pydict(arrays) if arrays else batch)  # without columns, rows are only counted
 
 
 def _source(expression: Any) -> str | None:

@@ -16,7 +16,6 @@ from tests.render import sample
 
 DECIDED = {
     "checked": {"dag", "written"},
-    "columns": {"dag"},
     "current": {"dag"},
     "partial": {"dag"},
     "relayed": {"dag"},

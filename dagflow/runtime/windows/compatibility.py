@@ -16,6 +16,7 @@ from dagflow.model.graph.dag import OperatorNode
 from dagflow.model.operator.base import fields_of
 from dagflow.planning.plan import Plan
 from dagflow.runtime.run_folder.window_log import WindowPlan
+from dagflow.storage.hashes import hash_bytes
 from dagflow.storage.records.errors import PlanMismatch
 
 
@@ -46,8 +47,8 @@ FUNCTION = "a function"
 """All that is known of a function: not if it is the same one."""
 
 
-LONGEST = 1000
-"""Characters of the text of a property: a larger table is not kept in every plan, and a change of it not noticed."""
+LONGEST, SHOWN = 1000, 60
+"""Characters of the text of a property. Of a longer one, some are kept in every plan, and the hash of all."""
 
 
 def properties(plan: Plan) -> dict[str, str]:
@@ -92,7 +93,7 @@ def _joined(begin: str, between: str, values: dict[Any, Any], end: str) -> str |
     if len(texts) != len(values) or None in texts.values():
         return None
     text = f"{begin}{', '.join(f'{name}{between}{each}' for name, each in texts.items())}{end}"
-    return text if len(text) <= LONGEST else None
+    return text if len(text) <= LONGEST else f"{text[:SHOWN]}… ({hash_bytes(text.encode())})"
 
 
 def differences(was: WindowPlan, plan: Plan) -> tuple[str, ...]:

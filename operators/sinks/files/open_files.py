@@ -71,6 +71,7 @@ class OpenFiles:
         packed_suffix: behind all names, unless they have it.
         compressor: makes the compressor of one member of a file, which gets another one when it is appended to; None: none.
         max_rows, max_bytes: when a file is full; None: never.
+        digits: of the numbers behind names.
         is_limited: whether files can be full: then a caller appends at most as many records at once as `fitting` says.
     """
 
@@ -82,6 +83,7 @@ class OpenFiles:
     compressor: Callable[[], Compressor] | None = None
     max_rows: int | None = None
     max_bytes: int | None = None
+    digits: int = 1
     is_limited: bool = attrs.field(init=False)
     _open: OrderedDict[str, _Open] = attrs.field(factory=OrderedDict, init=False)
     _series: dict[str, _Series] = attrs.field(factory=dict, init=False)
@@ -168,7 +170,7 @@ class OpenFiles:
         """Continue with the next name that is not in use in the window."""
         plain = name.removesuffix(self.packed_suffix)
         while True:
-            series.name = numbered(plain, series.number, self.suffix) + self.packed_suffix
+            series.name = numbered(plain, series.number, self.suffix, self.digits) + self.packed_suffix
             series.number += 1
             if series.name not in self._taken:
                 break

@@ -18,8 +18,8 @@ PACKING_MEMORY = 64 * MiB
 """The most memory that the compressors of a task's open files take together. With xz, that is 2 files."""
 
 
-def packed_files(sink: FileSink, context: OperatorContext) -> OpenFiles:
-    """Return the set of open files of a sink: fewer where a compressor takes much memory. Raises PackageMissing."""
+def packed_files(sink: FileSink, context: OperatorContext, digits: int = 1) -> OpenFiles:
+    """Return the set of open files of a sink, whose full files are followed by numbers of so many digits: fewer where a compressor takes much memory. Raises PackageMissing."""
     limit, make, packed_suffix = sink.max_open_files, None, ""
     if sink.compression != "none":
         packer = PACKERS[sink.compression]
@@ -37,4 +37,5 @@ def packed_files(sink: FileSink, context: OperatorContext) -> OpenFiles:
         compressor=make,
         max_rows=sink.max_file_rows,
         max_bytes=sink.max_file_bytes,
+        digits=digits,
     )

@@ -186,18 +186,17 @@ def case(source: Path, output: Path, expected: Counter[bytes], *kills: int, fres
         too_many, missing = dict(OUTCOME(output) - expected), dict(expected - OUTCOME(output))
         wrong.append(f"after {kills} (fresh={fresh}): {too_many} too many, {missing} missing")
     elif unknown_states(output):
-        wrong.append(f"after {kills}: {unknown_states(output)} are no states of the last decision")
+        wrong.append(f"after {kills}: {unknown_states(output)} are no states of decisions")
     elif left_over(output):
         wrong.append(f"after {kills}: {[p.name for p in left_over(output)]} left over")
     return any(killed), wrong
 
 
 def unknown_states(output: Path) -> list[str]:
-    """The objects with states that the last decision does not name, and those that it names and that are not there."""
+    """The objects with states that no kept decision names, and those that one names and that are not there."""
     log = WindowLog.open(str(output / "_dagflow"), durable=False)
-    decision = log.read_decision(max(log.windows("decision")))
-    assert decision is not None
-    named = {ref.name for refs in decision.partition_states.values() for ref in refs if ref.name}
+    decisions = [decision for window in log.windows("decision") if (decision := log.read_decision(window)) is not None]
+    named = {ref.name for each in decisions for refs in each.partition_states.values() for ref in refs if ref.name}
     return sorted(named ^ set(log.store.names("task-states/")))
 
 

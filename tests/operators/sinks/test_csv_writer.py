@@ -98,7 +98,7 @@ def test_each_file_has_a_header() -> None:
     batches = cut([{"n": n} for n in range(5)], 2, pa.schema({"n": pa.int64()}))
     assert written(CsvWriter("out", max_file_rows=3), *batches) == {
         NAME: b"n\n0\n1\n2\n",
-        "part-000000-0000_1.csv": b"n\n3\n4\n",
+        "part-000000-0000_000001.csv": b"n\n3\n4\n",
     }
     assert list(written(CsvWriter("out", max_file_bytes=5), *batches).values()) == [b"n\n0\n1\n", b"n\n2\n3\n", b"n\n4\n"]
 
@@ -120,8 +120,8 @@ def test_columns_that_change() -> None:
             task.give("input", other, "batch")
     assert written(CsvWriter("out", on_schema_change="new_file", max_file_rows=2), one, other, one, one, other) == {
         NAME: b"a\n1\n1\n",
-        "part-000000-0000_1.csv": b"a,b\n1,2\n1,2\n",
-        "part-000000-0000_2.csv": b"a\n1\n",
+        "part-000000-0000_000001.csv": b"a,b\n1,2\n1,2\n",
+        "part-000000-0000_000002.csv": b"a\n1\n",
     }
 
 

@@ -97,7 +97,7 @@ def test_full_files_and_folders() -> None:
     batch = pa.record_batch({"a": ["x", "y", "x"], "n": [1, 2, 3]})
     assert written(JsonLinesWriter("out", partition_columns=["a"], max_file_rows=1), batch) == {
         f"a=x/{NAME}": b'{"n":1}\n',
-        "a=x/part-000000-0000_1.jsonl": b'{"n":3}\n',
+        "a=x/part-000000-0000_000001.jsonl": b'{"n":3}\n',
         f"a=y/{NAME}": b'{"n":2}\n',
     }
 

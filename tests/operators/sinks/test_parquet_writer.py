@@ -133,8 +133,8 @@ def test_files_by_rows() -> None:
     task = given_batches(ParquetWriter("out", max_file_rows=5), numbers(0, 3), numbers(3, 15))
     assert {name: file.read().column("n").to_pylist() for name, file in files_of(task).items()} == {
         "part-000000-0000.parquet": [0, 1, 2, 3, 4],
-        "part-000000-0000_1.parquet": [5, 6, 7, 8, 9],
-        "part-000000-0000_2.parquet": [10, 11, 12, 13, 14],
+        "part-000000-0000_000001.parquet": [5, 6, 7, 8, 9],
+        "part-000000-0000_000002.parquet": [10, 11, 12, 13, 14],
     }
 
 
@@ -220,7 +220,7 @@ def test_columns_that_change_get_files_of_their_own() -> None:
     task = given_batches(ParquetWriter("out", on_schema_change="new_file"), one, other, one)
     assert {name: file.read().to_pydict() for name, file in files_of(task).items()} == {
         "part-000000-0000.parquet": {"a": [1, 1]},
-        "part-000000-0000_1.parquet": {"a": ["x"]},
+        "part-000000-0000_000001.parquet": {"a": ["x"]},
     }
 
 
@@ -292,7 +292,8 @@ def test_several_windows_with_one_instance() -> None:
         task.give("input", numbers(0, 3), "batch")
         task.end_window()
         task.give("input", pa.record_batch({"other": [1]}), "batch")
-    assert list(task.files.contents) == ["part-000000-0000.parquet", "part-000000-0000_1.parquet", "part-000001-0000.parquet"]
+    names = ["part-000000-0000.parquet", "part-000000-0000_000001.parquet", "part-000001-0000.parquet"]
+    assert list(task.files.contents) == names
 
 
 def test_a_value_that_is_too_long_for_a_folder() -> None:

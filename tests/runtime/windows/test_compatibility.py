@@ -14,7 +14,7 @@ from dagflow.planning.steps import make_plan
 from dagflow.runtime.run_folder.window_log import WindowPlan
 from dagflow.runtime.windows.compatibility import added, changed_properties, differences, properties, shape
 from dagflow.scan import Drift
-from operators import Console, Count, FileInput, FileSplitterInput, FlatMap, ScanReader, TopN
+from operators import Console, Count, FileInput, FileSplitterInput, FlatMap, GroupBy, ScanReader, TopN, agg
 
 
 def words(line: Any) -> list[str]:
@@ -107,7 +107,7 @@ def scanned(**properties: Any) -> Plan:
         (
             {"schema": {"a": "int64"}},
             {"schema": {"a" * 2000: "int64"}},
-            "rows.schema = (columns={a: (type=int64)}) → another value",
+            f"rows.schema = (columns={{a: (type=int64)}}) → {{{'a' * 59}… (",
         ),
     ],
 )
@@ -122,3 +122,14 @@ def test_properties_with_parts_are_compared(before: dict[str, Any], now: dict[st
 def test_what_was_written_is_compared() -> None:
     found = differences(window_of(planned(True)), planned(True, "show"))
     assert found == ("operator show is new", "stream counts.output → show.input is new")
+
+
+def test_long_properties_are_compared_too() -> None:
+    def grouped(last: Any) -> Plan:
+        dag = DAG("grouped")
+        aggregates = {f"smallest_of_column_{number}": agg.min(f"column_{number}") for number in range(20)}
+        dag.read("rows", "parquet").to(GroupBy("k", **aggregates, last=last)).to(Console())
+        return make_plan(dag)
+
+    assert properties(grouped(agg.min("v"))) == properties(grouped(agg.min("v")))
+    assert properties(grouped(agg.min("v"))) != properties(grouped(agg.max("v")))
