@@ -19,7 +19,10 @@ PACKING_MEMORY = 64 * MiB
 
 
 def packed_files(sink: FileSink, context: OperatorContext, digits: int = 1) -> OpenFiles:
-    """Return the set of open files of a sink, whose full files are followed by numbers of so many digits: fewer where a compressor takes much memory. Raises PackageMissing."""
+    """Return the set of open files of a sink: fewer where a compressor takes much memory. Raises PackageMissing.
+
+    `digits`: of the numbers of files that follow full ones.
+    """
     limit, make, packed_suffix = sink.max_open_files, None, ""
     if sink.compression != "none":
         packer = PACKERS[sink.compression]
