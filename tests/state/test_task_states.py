@@ -221,13 +221,15 @@ class TestObjects:
 
     @pytest.mark.full
     def test_hold_what_is_large_and_go_when_nothing_refers_to_them(self, tmp_path: Path) -> None:
-        """Over 200 windows of which each leaves objects, as many stay as the last decision names."""
+        """Over 200 windows of which each leaves objects, those stay with which the windows that are kept began or ended."""
         windows = [[n, n + 1, -n] for n in range(200)]
-        run(tmp_path, windows, (1, 2, 3))
-        last = decisions(tmp_path)[-1]
-        named = {ref.name for refs in last.partition_states.values() for ref in refs if ref.name}
-        assert objects(tmp_path) == named
-        assert 4 <= len(named) <= 5
+        run(tmp_path, windows, (1, 2, 3), retain_windows=5)
+        first, *_, last = kept_ones = decisions(tmp_path)
+        named = {ref.name for each in kept_ones for refs in each.partition_states.values() for ref in refs if ref.name}
+        others = objects(tmp_path) - named
+        assert named <= objects(tmp_path)
+        assert {name.partition(".")[0] for name in others} <= {f"task-states/{first.window - 1:010d}"}
+        assert 3 * len(kept_ones) <= len(named) + len(others) <= 5 * (len(kept_ones) + 1)
         assert sum(state["total"] for state in kept(tmp_path, last)) == sum(n + n + 1 for n in range(200))
 
     def test_are_not_written_again_for_what_has_not_changed(self, tmp_path: Path) -> None:
