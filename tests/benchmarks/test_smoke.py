@@ -198,7 +198,7 @@ def files_of(log):
     return sorted(uri.rpartition("/")[2] for uri in deltalake.DeltaTable(str(log.folder)).file_uris())
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_an_hour_of_bursts_is_decided(tmp_path, capsys):
     page = tmp_path / "page.md"
     assert decisions(["--quick", "--markdown", str(page)]) == 0

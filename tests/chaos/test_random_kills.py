@@ -87,7 +87,7 @@ def told_of_a_server(
     return kill
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("place", ["local"], indirect=True)
 def test_some_failures_of_a_server(place: Place, told_of_a_server: Callable[..., None]) -> None:

@@ -88,7 +88,7 @@ def packaged(place: PackagingPlace, *definitions: str) -> dict[str, Any]:
     return answer
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_an_executor_with_a_bare_python_gets_the_libraries(master: str, cluster: Path, place: PackagingPlace) -> None:
     ran = place.launch(master=master, package="true", **SMALL)
     assert (ran.returncode, ran.stderr) == (0, "")

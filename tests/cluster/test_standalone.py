@@ -86,7 +86,7 @@ def test_a_python_that_lacks_dagflow_is_told_before_the_first_window(master: str
     assert place.events("window_planned") == []
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_doctor_looks_at_each_executor(master: str, place: Place, bare: Path) -> None:
     doctor = [sys.executable, "-m", "dagflow", "doctor", "--master", master, "--json"]
     doctor += ["-D", "spark.executor.memory=512m", "-D", f"spark.pyspark.python={bare}"]

@@ -180,7 +180,7 @@ def launches(draw: st.DrawFn) -> list[list[list[Change]]]:
     return drawn
 
 
-KINDS = [pytest.param(kind, marks=() if kind == "parquet" else pytest.mark.full) for kind in WRITERS]
+KINDS = [pytest.param(kind, marks={"parquet": (), "csv": pytest.mark.full}.get(kind, pytest.mark.nightly)) for kind in WRITERS]
 
 
 class TestLaw:

@@ -75,7 +75,7 @@ def case(bucket: Bucket) -> Case:
     return Case(bucket)
 
 
-@pytest.mark.parametrize("lag", mostly_nightly((1, 2, 3, 5, 8, 13, 30, 100), 13))
+@pytest.mark.parametrize("lag", mostly_nightly((1, 2, 3, 5, 8, 13, 30, 100)))
 def test_launches_write_each_row_once(bucket: Bucket, case: Case, lag: int) -> None:
     lagging(bucket, lag)
     for files in (7, 1, 0, 4):
@@ -86,7 +86,7 @@ def test_launches_write_each_row_once(bucket: Bucket, case: Case, lag: int) -> N
     assert case.wrong() == []
 
 
-@pytest.mark.parametrize("lag", mostly_nightly((1, 5, 13, 10_000), 1))
+@pytest.mark.parametrize("lag", mostly_nightly((1, 5, 13, 10_000)))
 def test_starting_over_leaves_nothing_that_is_not_listed(bucket: Bucket, case: Case, lag: int) -> None:
     case.put(4)
     case.launch()
@@ -140,7 +140,7 @@ def some_launches(bucket: Bucket, steps: list[tuple[str, int]], lag: int, seed: 
     return failed
 
 
-@pytest.mark.parametrize("lag", [10, 40])
+@pytest.mark.parametrize("lag", mostly_nightly([10, 40], 10))
 def test_some_launches_with_listings_of_any_age(bucket: Bucket, lag: int) -> None:
     steps = [("fails", 60), ("put", 2), ("launch", 0), ("put", 4), ("fails", 100), ("fresh", 0), ("put", 1)]
     assert some_launches(bucket, steps, lag, seed=1) == 2
