@@ -230,8 +230,8 @@ def test_keys_of_one_name_in_a_tuple(source: Path, tmp_path: Path, operator: Any
         (source / f"{launch}.txt").write_text("a b c d e f g h a\n")
         run_dag(running(source, seen, 4, operator), runner="local", run_folder=str(tmp_path / "run"))
         if isinstance(operator, Sum):
-            wanted = {((word,), (launch + 1) * (1 + (word == "a"))) for word in "abcdefgh"}
-            assert {(kv.key, kv.value) for kv in seen.records} == wanted
+            wanted = {(word, (launch + 1) * (1 + (word == "a"))) for word in "abcdefgh"}
+            assert {(row["word"], row["value"]) for row in seen.records} == wanted
         else:
             assert sorted(counted.word for counted in seen.records) == list("abcdefgh")
 
