@@ -18,7 +18,7 @@ from dagflow.model.operator.state import state_fields
 from dagflow.planning.held_changes import HeldChanges
 from dagflow.planning.unique_rows import UniqueRows
 from dagflow.testing import Collector, OperatorTask, run_dag
-from operators import Count, Deduplicate, Distinct, GroupBy, HashJoin, Sum, TopN, Tumbling, agg, window
+from operators import Count, Deduplicate, Distinct, GroupBy, HashJoin, Sort, Sum, TopN, Tumbling, agg, window
 from operators.aggregate.aggregate import Aggregate
 from operators.aggregate.current_rows import CurrentRows
 from operators.aggregate.group_by import GroupByResult
@@ -48,6 +48,7 @@ KEEPING: dict[str, Any] = {
     "GroupBy by time": lambda: GroupBy("k", window("t", 60), rows=agg.count()),
     "GroupBy by time alone": lambda: GroupBy(window("t", 60), rows=agg.count()),
     "TopN": lambda: TopN(2, "n", by="k"),
+    "Sort": lambda: Sort("-n"),
     "Deduplicate": lambda: Deduplicate(by="k"),
     "Distinct": lambda: Distinct("k"),
     "HashJoin": lambda: HashJoin(by="k", how="left"),
