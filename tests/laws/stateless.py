@@ -374,10 +374,12 @@ class Uniting(NodeKind):
     def draw(self, drawing: Drawing) -> Node | None:
         name, rng = drawing.stream(), drawing.rng
         some_missing = rng.random() < 0.2
-        like = [other for other, stream in drawing.streams.items() if _fit(drawing.streams[name], stream, some_missing)]
+        like = [
+            other for other, stream in drawing.streams.items() if _fit(drawing.streams[name], stream, some_missing=False)
+        ]  # columns of an input that had no rows are not known
         names = (name, *rng.choices(like, k=rng.choice([1, 1, 2]))) if like else ()
         streams = [drawing.streams[each] for each in names]
-        is_alike = all(_fit(one, other, some_missing) for one in streams for other in streams)
+        is_alike = all(_fit(one, other, some_missing=False) for one in streams for other in streams)
         return Node("union", names, {"some_missing": some_missing}) if names and is_alike else None
 
     def streams(self, node: Node, inputs: Sequence[Stream]) -> dict[str, Stream]:
