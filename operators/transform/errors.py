@@ -187,7 +187,7 @@ class RowNotAsDeclared(RunError, TypeError):
         )
 
 
-@error
+@error(kw_only=True)
 class NotSeveral(RunError, TypeError):
     """The function of a `FlatMap` returned a string, or a value that is not iterable."""
 

@@ -175,7 +175,7 @@ def as_rows(records: Any, columns: Columns) -> Rows:
 def field_of(record: Any, name: str) -> Any:
     """Return the field of a record: that of a dict, of an object, or the bare value where the only column is `value`."""
     if isinstance(record, dict):
-        return record.get(name)  # a union of inputs that may lack columns knows those only of inputs that had rows
+        return record[name]
     return getattr(record, name) if attrs.has(type(record)) else record
 
 
