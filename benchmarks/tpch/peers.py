@@ -47,7 +47,7 @@ def _plain(value: object) -> object:
 
 @attrs.frozen
 class Ours:
-    """dagflow's local runner: one launch over all files, into a folder that is new each time."""
+    """dagflow's local runner: a final launch over all files, into a folder that is new each time."""
 
     data: Path
     output: Path
@@ -55,7 +55,7 @@ class Ours:
 
     def run(self, query: str) -> None:
         """Run a query in a launch of its own."""
-        launch(application(query, self.data, self.output), {"slots": self.slots}, runner="local").wait()
+        launch(application(query, self.data, self.output), {"slots": self.slots}, runner="local", final=True).wait()
 
     def rows(self) -> Rows:
         """Return the rows of the last launch."""

@@ -81,6 +81,9 @@ class RunSettings:
     fresh: bool = False
     """forget earlier launches, remove the files that they wrote, and start over; tables keep their rows"""
 
+    final: bool = False
+    """take all input as one window and keep nothing of it, which is quicker; the next launch reads all again"""
+
     reject_window: int | None = attrs.field(default=None, validator=attrs.validators.optional(_at_least_zero))
     """leave out this window, which is decided and which a sink cannot publish; an earlier launch has shown what that loses"""
 
@@ -143,6 +146,8 @@ class RunSettings:
             raise ValueError("master and remote exclude each other")
         if self.metrics_address is not None and self.metrics_port is None:
             raise ValueError("metrics_address does nothing without metrics_port; add --metrics-port 9464, or leave it out")
+        if self.final and self.continuous:
+            raise ValueError("final and continuous exclude each other: a continuous launch continues with what it keeps")
 
 
 RUN_NAMES: tuple[str, ...] = tuple(attribute.name for attribute in attrs.fields(RunSettings))

@@ -34,7 +34,7 @@ from dagflow.model.graph.expand import ExpandedDag, expand
 from dagflow.model.graph.module import ModuleNode
 from dagflow.model.graph.partitioning import key_given, partitioner_of
 from dagflow.model.operator.ports import input_ports
-from dagflow.planning.emission import Emission, refuse_whole_results
+from dagflow.planning.emission import Emission, refuse_further_windows, refuse_whole_results
 from dagflow.planning.errors import ScopeNotWritten
 from dagflow.planning.plan import Plan
 from dagflow.planning.scopes import refuse_parts
@@ -62,9 +62,11 @@ class LoadedApplication:
 
     def plan(self, emission: Emission | None = None) -> Plan:
         """Check and plan the DAG. `emission`: when changing streams reach sinks; None: as the settings say. Raises DagError."""
-        plan = make_plan(self.expanded, emission or Emission(self.run.continuous, self.run.every))
+        plan = make_plan(self.expanded, emission or Emission(self.run.continuous, self.run.every, self.run.final))
         if self.run.continuous:
             refuse_parts(plan.written, ScopeNotWritten.CONTINUOUS)
+        if self.run.final:
+            refuse_further_windows(plan.written)
         refuse_whole_results(plan.written, plan.emission)
         return plan
 

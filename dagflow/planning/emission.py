@@ -6,7 +6,9 @@ import attrs
 
 from dagflow.model.graph.checks import CheckedDag
 from dagflow.model.graph.dag import OperatorNode
-from dagflow.planning.errors import EmissionMissing
+from dagflow.model.operator.base import fields_of
+from dagflow.model.operator.sink import Sink
+from dagflow.planning.errors import EmissionMissing, NotSupported
 
 
 @attrs.frozen
@@ -16,6 +18,7 @@ class Emission:
     Attributes:
         continuous: whether the launch waits for new input. One that does not emits once, when its input is exhausted.
         every: the seconds between two emission points of a continuous launch; 0 or None: each window is one.
+        is_final: whether the launch takes all input as one window, and keeps nothing.
 
     >>> str(Emission()), str(Emission(continuous=True)), str(Emission(continuous=True, every=90))
     ('when the input is exhausted', 'with each window', 'every 90 s')
@@ -23,11 +26,12 @@ class Emission:
 
     continuous: bool = False
     every: float | None = None
+    is_final: bool = False
 
     @property
     def is_each_window(self) -> bool:
         """True if each window is an emission point."""
-        return self.continuous and not self.every
+        return self.is_final or (self.continuous and not self.every)
 
     def is_due(self, now: float, emitted_at: float) -> bool:
         """Return whether a window of a continuous launch is an emission point. `emitted_at`: the time of the last one."""
@@ -55,3 +59,26 @@ def writes_whole(dag: CheckedDag, node: OperatorNode) -> bool:
     behind = node.operator.behind_current()
     has_all = behind is not None and behind[0].waits_for_emission  # not what makes a changelog
     return has_all and any(source in dag.changing for source, _ in dag.upstream(node.name))
+
+
+def adding_sinks(dag: CheckedDag) -> list[OperatorNode]:
+    """Return the sinks that add to what earlier windows have written. Others show the result of the newest window alone."""
+    sinks = [node for node in dag.nodes.values() if isinstance(node.operator, Sink) or node.operator.output_folders()]
+    return [node for node in sinks if not (writes_whole(dag, node) or _replaces(node))]
+
+
+def _replaces(node: OperatorNode) -> bool:
+    """Return whether a sink takes each window for its whole content, whatever comes."""
+    behind = node.operator.behind_current()
+    return behind is not None and behind[0].waits_for_emission and fields_of(behind[1]) == fields_of(node.operator)
+
+
+def refuse_further_windows(dag: CheckedDag) -> None:
+    """Raise NotSupported where a launch of one window, which keeps nothing, would need another one: at the end of event time."""
+    for node in dag.nodes.values():
+        if node.operator.follows_event_time:
+            raise NotSupported(
+                f"{node.name!r} follows event time, whose end needs a further window: a final launch has one",
+                node.where,
+                'leave out --final; or group by a time window: GroupBy(window("time", "10m"), …)',
+            )

@@ -62,11 +62,13 @@ class Chain:
 class StartStates:
     """The states that a task's operators begin with, by operator.
 
-    `states`: the plain states that earlier partitions left; `chains`: maps.
+    `states`: the plain states that earlier partitions left; `chains`: maps. `saves`: whether a later window continues with what the
+    task leaves; else it begins with nothing, too.
     """
 
     states: PartitionStates = attrs.field(factory=dict)
     chains: dict[str, tuple[Chain, ...]] = attrs.field(factory=dict)
+    saves: bool = True
 
 
 def predecessors(

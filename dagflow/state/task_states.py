@@ -205,6 +205,8 @@ class TaskStates:
 
         Raises ForeignStateKey, StateMistyped, StateNotPlain, StorageError.
         """
+        if not self.start.saves:
+            return {}
         initial = self.start.states
         refs = {name: publish_states(self.store, self.window, each, initial.get(name, ())) for name, each in self._plain.items()}
         for name, maps in self._maps.items():
@@ -312,7 +314,8 @@ class _KeyedMaps:
                 entries = found[map_id]
                 values[map_id] = _in_order(decode_map(each, entries.keys(), entries.values()))
             elif isinstance(each, TableState):
-                values[map_id] = table_of(maps.log, map_id, each)
+                table = values[map_id] = table_of(maps.log, map_id, each)
+                table.is_saved = self._task.start.saves
         return KeptStates(maps, values)
 
     def _check(self, table: TableId, rows: KeyedRows) -> None:

@@ -125,7 +125,7 @@ class KeptRows:
         moved = ~gone & (numbers >= after[old_codes])
         rows = _together(_where(old, moved), _where(arrived.rows, added))
         own = keys.take(np.concatenate([old_codes[moved], of])).numbered(np.concatenate([holes[is_open], places]))
-        if rows.num_rows:
+        if rows.num_rows and self.table.is_saved:  # a window looks at each key once
             self.table.put(own, {f"{_PREFIX}{name}": rows.column(name) for name in schema.names})
         lost = np.maximum(counts - after, 0)
         if lost.any():

@@ -75,6 +75,7 @@ class Case:
         is_rerun: what dies is launched again before more files come.
         windows_of_launch: the most windows of each of two launches before the first one; None: there are no such launches.
         every: for the launches that are continuous, the seconds between two emission points; they are stopped when all is read.
+        final: the launches that keep nothing.
         is_moving: operators with a number of partitions have another one in each launch.
         options: further settings of all launches.
     """
@@ -87,6 +88,7 @@ class Case:
     is_rerun: bool = True
     windows_of_launch: int | None = None
     every: Mapping[int, float | None] = attrs.field(factory=dict)
+    final: frozenset[int] = frozenset()
     is_moving: bool = False
     options: Mapping[str, int] = attrs.field(factory=dict)
 
@@ -159,7 +161,23 @@ def random_case(seed: int, *, max_slots: int = 1, servers: bool = False) -> Case
     options = {"retain_windows": rng.choice([1, 1, 2])} if rng.random() < 0.3 else {}
     if rng.random() < 0.3:
         options["windows_in_flight"] = rng.choice([1, 3])
-    return attrs.evolve(case, is_moving=rng.random() < 0.3, options=options)
+    case = attrs.evolve(case, is_moving=rng.random() < 0.3, options=options)
+    return attrs.evolve(case, final=_final(rng, case)) if rng.random() < 0.3 else case
+
+
+def _final(rng: random.Random, case: Case) -> frozenset[int]:
+    """Return some launches that keep nothing. What sinks show must follow from each launch alone, where there are several."""
+    streams = case.streams()
+    if case.windows_of_launch or (
+        (case.launches > 1 or case.deaths) and not all(_shows_newest(each, streams) for each in case.targets)
+    ):
+        return frozenset()
+    return frozenset(launch for launch in range(case.launches) if launch not in case.every and rng.random() < 0.7)
+
+
+def _shows_newest(target: Target, streams: Mapping[str, Stream]) -> bool:
+    is_whole = target.mode == "replace" or (target.mode is None and bool(streams[target.stream].changes))
+    return is_whole and target.kind != "collector"
 
 
 def _every(rng: random.Random, case: Case) -> dict[int, float | None]:

@@ -71,7 +71,8 @@ class SavedTable(Protocol):
 class KeyedTable:
     """The value of a `TableState`: rows by key. What is looked up is read; what is put or removed is saved with the window.
 
-    In tasks, changes of more than `MAX_WAITING_BYTES` wait for that in a temporary file.
+    In tasks, changes of more than `MAX_WAITING_BYTES` wait for that in a temporary file. `is_saved`: False in a final launch,
+    where only this window can look up what is put.
 
     Keys are an array of integers, of text, or of bytes, which stand for other keys (`TableState.record_key`). A record batch is
     keys of its columns, whatever their types: the partition is that of the operator's input, whose key has these columns.
@@ -88,6 +89,7 @@ class KeyedTable:
     declared: Mapping[str, str] | None = None
     record_key: RecordKey | None = None
     saved_rows: SavedTable | None = None
+    is_saved: bool = True
     _changes: list[tuple[str, KeyedRows | SpilledRows]] = attrs.field(factory=list, init=False)
     _file: SpillFile | None = attrs.field(default=None, init=False)
     _last_keys: tuple[pa.RecordBatch, Sequence[KeysOfKind]] | None = attrs.field(default=None, init=False)

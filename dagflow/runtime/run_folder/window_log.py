@@ -74,6 +74,7 @@ class WindowPlan:
         inputs: what the window takes of datasets, by input operator: encoded `InputSlice`s.
         is_end: whether it is the one behind the last window of a bounded run, which has no input.
         emits: whether it is an emission point: changing streams reach sinks.
+        is_final: whether nothing is kept behind it: it begins with nothing, and so does the window after it.
         emitted_at: when the newest emission point up to this window was planned; seconds since the epoch.
         outputs: the output folders of the run, as they were called then.
     """
@@ -99,6 +100,7 @@ class WindowPlan:
     is_end: bool = False
     emits: bool = attrs.field(default=True, metadata={ADDED: True})
     emitted_at: float = attrs.field(default=0.0, metadata={ADDED: True})
+    is_final: bool = attrs.field(default=False, metadata={ADDED: True})
 
 
 @attrs.frozen(kw_only=True)

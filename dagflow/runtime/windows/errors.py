@@ -110,6 +110,28 @@ class PlannedElsewhere(InfrastructureError):
 
 
 @error
+class RowsWouldDouble(RunError):
+    """A launch would read all input again, since nothing is kept, and sinks would add the same rows once more.
+
+    Attributes:
+        sinks: the name, the class and the line of each.
+    """
+
+    sinks: tuple[tuple[str, str, str], ...]
+    code: ClassVar[str] = "DF960"
+    example = {"sinks": (("rows", "ParquetWriter", "app.py:12"),)}
+    general_remedy = 'let the sinks keep the current result (mode="replace"), or start over with --fresh'
+
+    def message(self) -> str:
+        return "\n".join(
+            [
+                "all input would be read again, since a final launch keeps nothing, and these sinks add to what they have written:",
+                *(f"  operator {name!r} ({kind}, {where})" for name, kind, where in self.sinks),
+            ]
+        )
+
+
+@error
 class Interrupted(RunError):
     """The run was stopped from outside."""
 

@@ -29,6 +29,7 @@ from dagflow.runtime.stage.parts import Part
 from dagflow.runtime.stage.program import ExchangeLayout, Job, RunOptions, TaskSpec, WindowFacts, Work
 from dagflow.runtime.windows.commit import RollForwardResult
 from dagflow.state import StateAssignment
+from dagflow.state.references import StartStates
 from dagflow.storage import join
 
 MAX_ITEMS_NAMED = 3
@@ -99,6 +100,7 @@ def tasks_of(plan: Plan, window: WindowPlan, options: RunOptions, epoch: str, ag
                     work=work_of(window, stage.head, [Part(number) for number in numbers.get(partition, ())]),
                     layout=ExchangeLayout(level=stage.level, number=len(tasks), place=place, owners=owners),
                     facts=facts,
+                    start=StartStates(saves=not window.is_final),
                     trace_crash=again,
                 )
             )
@@ -144,7 +146,7 @@ def _laid_out(tasks: Sequence[TaskSpec]) -> tuple[TaskSpec, ...]:
 
 def with_start(task: TaskSpec, states: StateAssignment, times: Mapping[str, EventTime], withheld: tuple[str, ...]) -> TaskSpec:
     """Return a task with the states and event times that its operators begin with, and those that emit nothing."""
-    start = states.start(task.stage, task.partition, task.keys)
+    start = states.start(task.stage, task.partition, task.keys) if task.start.saves else task.start
     return attrs.evolve(task, start=start, facts=attrs.evolve(task.facts, event_times=dict(times), withheld=withheld))
 
 

@@ -76,7 +76,7 @@ class Driver:
         self._flow = Flow(program, task, clock=clock)
         self._states = DriverStates({name: node.operator for name, node in self._flow.nodes.items()}, maps)
         self.warnings = self._states.restore(last)
-        self._takes_all = not options.continuous and takes_launch_whole(plan.written)
+        self._takes_all = plan.emission.is_final or (not options.continuous and takes_launch_whole(plan.written))
         # input operators, and those that go on by themselves with what they were given (a splitter in the middle of a file)
         self._inputs = [n for n in self._flow.nodes.values() if isinstance(n.operator, EmitsItems)]
         self._ports = {str(port): port for port in plan.work_ports()}
@@ -257,7 +257,8 @@ class Driver:
             readers = sum(each.partitions for each in assigned.values())
             partitions[due.head] = self._readers.above(due, window, readers)
             owners |= {due.head: key_owners} if (key_owners := self._readers.owners(due)) else {}
-        states = self._states.save(window)  # before the plan is published, which names what is saved
+        is_final = self.plan.emission.is_final
+        states = {} if is_final else self._states.save(window)  # before the plan is published, which names what is saved
         now = self._clock.now()
         self._emitted_at = now if emits else self._emitted_at
         advanced = [name for name in map(attrgetter("name"), self._inputs) if self._has_advanced(name, driver)]
@@ -281,6 +282,7 @@ class Driver:
             planned_at=now,
             emits=emits,
             emitted_at=self._emitted_at,
+            is_final=is_final,
         )
 
     def _agree(self, head: str, window: int, items: list[Any]) -> None:
