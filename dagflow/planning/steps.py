@@ -10,6 +10,7 @@ import attrs
 from dagflow.model.graph.checks import check
 from dagflow.model.graph.dag import DAG
 from dagflow.model.graph.expand import ExpandedDag, expand
+from dagflow.planning.columns_read import leave_out_columns
 from dagflow.planning.current_results import add_current_results
 from dagflow.planning.emission import Emission
 from dagflow.planning.forms import choose_forms
@@ -40,6 +41,7 @@ class Rewrite:
 STEPS = (
     Rewrite("expanded", expand),
     Rewrite("checked", check_dag),
+    Rewrite("columns", leave_out_columns),
     Rewrite("current", add_current_results),
     Rewrite("partial", add_partial_aggregations),
     Rewrite("relayed", add_relays),

@@ -249,7 +249,7 @@ def _view(
             where=stream.where,
             type=type_name(types[stream.source]) if types is not None else None,
             changed_by=changing.get(stream.source),
-            **_columns(solver, stream.source),
+            **_columns(solver, stream.source, nodes),
         )
         for stream in dag.streams.values()
     )
@@ -257,11 +257,12 @@ def _view(
     return PlanView(application=dag.name, step=step, operators=operators, streams=shown, modules=modules)
 
 
-def _columns(solver: ColumnSolver | None, port: PortName) -> dict[str, Any]:
+def _columns(solver: ColumnSolver | None, port: PortName, nodes: Mapping[str, OperatorNode | ModuleNode]) -> dict[str, Any]:
     """Return what the view of the stream from a port says about its columns; nothing for operators that the planner added."""
     if solver is None or port.operator not in solver.operators:
         return {}
-    described = solver.operators[port.operator].operator.describe_columns(port.port)
+    operator: Any = _of(nodes[port.operator])  # as it is planned
+    described = operator.describe_columns(port.port)
     known, is_declared = solver.behind(port), known_columns(solver.types[port]) is not None
     rows = tuple(f"{name}: {kind}" if kind else name for name, kind in (known.types or {}).items())
     return {

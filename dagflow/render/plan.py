@@ -183,6 +183,7 @@ _STEPS: dict[str, tuple[str, Callable[[PlanView, Style], list[list[str]]]]] = {
     "logical": ("as written", _logical),
     "expanded": ("modules inlined", _logical),
     "checked": ("the types of all ports", _checked),
+    "columns": ("readers leave out the columns that nothing reads", _logical),
     "current": ("what stands where changing streams end, and waits for emission points", _logical),
     "partial": ("partial aggregations before exchanges", _logical),
     "relayed": ("relays for records of the driver that cross an exchange", _logical),

@@ -28,6 +28,10 @@ class Format(ABC):
     suffixes: ClassVar[tuple[str, ...]] = ()
     """The usual suffixes of such files, without the dot."""
 
+    leaves_out_columns: ClassVar[bool] = False
+    """True if readers need not load the columns that no operator reads, where a file has them with the types of the scan: then
+    no row is bad for a value in one of them."""
+
     offers_array: ClassVar[bool] = False
     """True if a row may be read as the array `columns` of its fields: for text whose columns may have no names."""
 

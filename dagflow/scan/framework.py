@@ -95,7 +95,10 @@ class BlockScan(ABC):
     def __attrs_post_init__(self) -> None:
         self._limits = self.settings.limits or BatchLimits()
         shape = self._make_shape()
-        self._output = Output(shape=shape, drift=self.settings.drift, report=self._report, count=self.context.count)
+        settings = self.settings
+        self._output = Output(
+            shape=shape, drift=settings.drift, report=self._report, count=self.context.count, only=settings.only
+        )
         self._scan = Scan(self._next_reader)
 
     # A framework overrides these
@@ -196,6 +199,8 @@ class BlockScan(ABC):
             raise MissingUntold(path=negotiator.source, format=self._source_kind)
         if table_schema is not None and self._compares(table_schema):
             self._compare(table_schema, negotiator.is_schema_complete, negotiator.source)
+        if self.settings.only is not None and table_schema is not None:
+            negotiator.left_out = self._output.leave_out(table_schema)
         self._output.file_columns = (
             None if table_schema is None or not negotiator.is_schema_complete else frozenset(table_schema.names)
         )

@@ -33,12 +33,15 @@ class Output:
 
     `shape`: the columns that the scan returns; it changes only if `drift` says "widen". `file_columns`: the columns of the
         current file; None if only its rows say them. `spelled`: of the columns that it lacks, those that it has in another case.
+    `only`: the columns that batches have; None: all. `left_out`: those that the reader of the current file does not load.
     """
 
     shape: Shape
     drift: Drift
     report: Callable[[BadRow], None]
     count: Callable[[str, int], None]
+    only: frozenset[str] | None = None
+    left_out: frozenset[str] = attrs.field(init=False, default=frozenset())
     file_columns: frozenset[str] | None = attrs.field(init=False, default=None)
     spelled: Mapping[str, str] = attrs.field(init=False, factory=dict)
     _schema: pa.Schema | None = attrs.field(init=False, default=None)
@@ -52,20 +55,42 @@ class Output:
     def schema(self) -> pa.Schema:
         """The schema of the batches, as it is now."""
         if self._schema is None or self._of is not self.shape:
-            self._schema, self._of = self.shape.schema, self.shape
+            self._schema, self._of = pa.schema([column.field for column in self.columns]), self.shape
         return self._schema
+
+    @property
+    def columns(self) -> list[OutputColumn]:
+        """The columns of the batches."""
+        return [column for column in self.shape.columns if self.only is None or column.name in self.only]
+
+    def leave_out(self, schema: pa.Schema) -> frozenset[str]:
+        """Return the columns of a file that need not be loaded: nothing reads them, and no value can be wrong.
+
+        A file that has the type of the scan has only such values. Others are converted, so that bad rows are found.
+        """
+        read = {column.path.root for column in self.columns}
+        self.left_out = frozenset(
+            root
+            for root, column in self.shape.roots.items()
+            if root not in read
+            and schema.get_field_index(root) >= 0
+            and schema.field(root).type.equals(column.type)
+            and (column.column is None or column.column.nullable)
+        )
+        return self.left_out
 
     def make(self, loaded: Harvest, facts: FileFacts) -> pa.RecordBatch:
         """Return the batch of the scan for a loaded one. Rows that cannot be read are left out."""
         batch = loaded.batch
         extra = self._extra(batch.schema, facts.path)
         problems = _Problems(batch.num_rows)
-        roots = {root: self._column(batch, column, problems, facts) for root, column in self.shape.roots.items()}
+        loaded_roots = ((root, column) for root, column in self.shape.roots.items() if root not in self.left_out)
+        roots = {root: self._column(batch, column, problems, facts) for root, column in loaded_roots}
         if extra:
             problems.rescue(batch, extra)
         is_kept = self._kept(batch, problems, loaded, facts) if problems.bad else None
         self._made = loaded, is_kept
-        arrays = [self._array(column, roots, loaded, facts, problems) for column in self.shape.columns]
+        arrays = [self._array(column, roots, loaded, facts, problems) for column in self.columns]
         if not arrays:
             return rows_without_columns(batch.num_rows if is_kept is None else sum(is_kept))
         result = pa.RecordBatch.from_arrays(arrays, schema=self.schema)

@@ -21,7 +21,11 @@ SAMPLE_FILES = 64
 
 @attrs.frozen(kw_only=True, slots=False)
 class ScanSettings:
-    """The settings of a scan, except its format: the properties of operators.ScanReader, described there."""
+    """The settings of a scan, except its format: the properties of operators.ScanReader, described there.
+
+    `only`: the columns that operators behind the scan read; None: all. Batches have no others. Which rows are bad does not depend
+    on it.
+    """
 
     columns: tuple[str, ...] | None = None
     schema: TableSchema | None = None
@@ -31,6 +35,7 @@ class ScanSettings:
     null_type: Any = "string"
     root: str | None = None
     sample_files: int = SAMPLE_FILES
+    only: frozenset[str] | None = None
 
     @functools.cached_property
     def projection(self) -> Projection:

@@ -214,6 +214,12 @@ class GroupBy(_Rows):
             return None
         return GroupByResult(**{field.name: getattr(self, field.name) for field in attrs.fields(type(self)) if field.init})
 
+    def columns_read(self, port: str, wanted: Callable[[str], frozenset[str] | None]) -> frozenset[str] | None:
+        """Return the keys and the columns of aggregates; without any, whole rows are compared."""
+        if not (self.keys or self.aggregates):
+            return None
+        return frozenset(self.keys).union(*self.needed_columns(port).values())
+
     def result_columns(self, port: str, arriving: Callable[[str], StreamColumns]) -> StreamColumns | None:
         """Return the columns of the key, which identify a row, and the aggregates."""
         if port != "output":

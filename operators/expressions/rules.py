@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+import math
 import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import attrs
@@ -115,11 +117,61 @@ def _boolean(*operands: Operand) -> list[Any]:
 
 def _compare(function: Callable[..., Any]) -> Callable[..., Any]:
     def compared(one: Operand, other: Operand) -> Any:
+        for decimals, number, is_flipped in ((one, other, False), (other, one, True)):
+            if t.is_decimal(decimals.type) and number.literals and t.is_floating(number.type):
+                swapped = _FLIPPED.get(function, function) if is_flipped else function
+                if (arrow := _with_float(swapped, decimals, number.literals[0])) is not None:
+                    return arrow
         kind = together([one, other])
         kind = pa.bool_() if t.is_null(kind) else kind
         return function(one.to(kind), other.to(kind))
 
     return compared
+
+
+_FLIPPED = {
+    pc.less: pc.greater,
+    pc.greater: pc.less,
+    pc.less_equal: pc.greater_equal,
+    pc.greater_equal: pc.less_equal,
+}
+
+
+def _with_float(function: Callable[..., Any], decimals: Operand, number: float) -> Any:
+    """Return decimals compared with a float, as the floats nearest to them are: by the decimals from which on they are larger.
+
+    Decimals are not converted, which takes six times as long. None where no decimal of the type is there to compare with.
+    """
+    if not math.isfinite(number):
+        return None
+    digits, scale = digits_of(decimals.type)
+    first, beyond = (_least(each, scale) for each in (number, math.nextafter(number, math.inf)))
+    if max(abs(first), abs(beyond)) >= 10**digits:
+        return None
+    from_first, from_beyond = (
+        pc.greater_equal(decimals.arrow, pc.scalar(pa.scalar(Decimal(f"{each}e-{scale}"), decimals.type)))
+        for each in (first, beyond)
+    )
+    is_equal = pc.and_kleene(from_first, pc.invert(from_beyond))
+    return {
+        pc.greater_equal: from_first,
+        pc.less: pc.invert(from_first),
+        pc.greater: from_beyond,
+        pc.less_equal: pc.invert(from_beyond),
+        pc.equal: is_equal,
+        pc.not_equal: pc.invert(is_equal),
+    }[function]
+
+
+def _least(number: float, scale: int) -> int:
+    """Return the least decimal, without its point, whose nearest float is not below a number.
+
+    >>> _least(0.07, 2), _least(math.nextafter(0.07, 1), 2), _least(-0.5, 0)
+    (7, 8, 0)
+    """
+    middle = (Fraction(math.nextafter(number, -math.inf)) + Fraction(number)) / 2 * 10**scale
+    found: int = math.ceil(middle)
+    return found if float(Fraction(found, 10**scale)) >= number else found + 1
 
 
 def _between(value: Operand, low: Operand, high: Operand) -> Any:

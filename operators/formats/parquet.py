@@ -70,6 +70,7 @@ class ParquetFormat(Format):
 
     cuts: ClassVar[Literal["any", "none"]] = "any"
     suffixes: ClassVar[tuple[str, ...]] = ("parquet", "parq", "pq")
+    leaves_out_columns: ClassVar[bool] = True
 
     where: tuple[Any, ...] = attrs.field(default=(), kw_only=True, converter=predicates)
     verify_checksums: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))

@@ -34,7 +34,7 @@ from operators.join.rules import join_problems
 from operators.join.sides import RecordSide, RowSide
 from operators.portions import Chunks, Portions
 from operators.problems import all_problems
-from operators.transform.expressions import AnyExpression, an_expression
+from operators.transform.expressions import AnyExpression, an_expression, read_by
 
 L = TypeVar("L", default=Any)
 R = TypeVar("R", default=Any)
@@ -168,6 +168,20 @@ class HashJoin(Operator, Generic[L, R, O]):
             return names
         others = {name: name + self.suffix if name + self.suffix in made else name for name in columns if name not in key}
         return {**others, **names}
+
+    def columns_read(self, port: str, wanted: Callable[[str], frozenset[str] | None]) -> frozenset[str] | None:
+        """Return the key of a side, and the columns that a condition and operators behind the join read.
+
+        Both sides get the same names, without the suffix too: which of them get a suffix must stay.
+        """
+        if self.combine is not None or callable(self.by) or callable(self._key(port)):
+            return None
+        read = wanted("output") if KINDS[self.how].pairs or port == "left" else frozenset[str]()
+        if self.where is not None:
+            read = read_by(self.where, read)
+        if read is None:
+            return None
+        return read | {name.removesuffix(self.suffix) for name in read} | {*names_of(self.by), *names_of(self._key(port))}
 
     def result_columns(self, port: str, arriving: Callable[[str], StreamColumns]) -> StreamColumns | None:
         """Return the columns of both sides, and which of them identify a row."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -73,6 +74,8 @@ class ScanReader(ReadsPlannedFiles, ReadsColumns[T], Generic[T]):
         sample_files: how many files are looked at, at most.
         where: conditions on what paths say, `[("year", ">=", 2024), ("filename", "!=", "old.csv")]`: only files for which all
             hold are read; others are not opened (counter `blocks_pruned`).
+        only: the columns that are emitted; None: all. Names that files do not have may be among them. The planner gives those
+            that operators behind the reader read, where `format` can leave the others out.
         min_readers, max_readers, collect_stats, interval_millis, policy, sequential: see ScaledReader.
         allow_growth: see ReadsPlannedFiles.
 
@@ -97,6 +100,7 @@ class ScanReader(ReadsPlannedFiles, ReadsColumns[T], Generic[T]):
     )
 
     where: tuple[Predicate, ...] = attrs.field(default=(), kw_only=True, converter=predicates)
+    only: frozenset[str] | None = attrs.field(default=None, kw_only=True, converter=attrs.converters.optional(frozenset))
 
     blocks_metadata_input = InputPort[FileBlockMetadata]()
 
@@ -205,7 +209,16 @@ class ScanReader(ReadsPlannedFiles, ReadsColumns[T], Generic[T]):
         """Name the source of the columns, for `dagflow plan`."""
         if port != "batches":
             return None
-        return describe_columns(self.format, self.scan_settings)
+        read = "" if self.only is None else f", of which {', '.join(sorted(self.only)) or 'none'} are read"
+        return describe_columns(self.format, self.scan_settings) + read
+
+    def reading_only(self, port: str, columns: frozenset[str]) -> ScanReader[T]:
+        """Leave out the other columns, where the format can."""
+        if port != "batches" or self.only is not None or not self.format.leaves_out_columns:
+            return self
+        other = copy.copy(self)
+        other.only = columns
+        return other
 
     # Reading
 

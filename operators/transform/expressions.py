@@ -53,6 +53,11 @@ def an_expression(_: object, attribute: attrs.Attribute[Any], value: object) -> 
         )
 
 
+def read_by(expression: Any, beside: frozenset[str] | None) -> frozenset[str] | None:
+    """Return the columns that an expression of `col` reads, and others; None, all, for functions and other expressions."""
+    return beside.union(expression.columns()) if beside is not None and isinstance(expression, Expression) else None
+
+
 def function_name(function: Any) -> str:
     """Return the name of a function for errors: with file and line, if it has them."""
     code = getattr(inspect.unwrap(function), "__code__", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Generic
 
@@ -11,7 +12,7 @@ from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OutputPort
 from operators.conditions import is_expression, is_function
-from operators.transform.expressions import AnyExpression, function_or_expression, rows_where
+from operators.transform.expressions import AnyExpression, function_or_expression, read_by, rows_where
 
 T = TypeVar("T", default=Any)
 
@@ -24,6 +25,7 @@ class Filter(Operator, Generic[T]):
         predicate: a function of the record; or an expression over the columns of a batch, of `col` or `pyarrow.compute`, which is
             some ten times as fast. The column of a bare type is `value`; a `ReaderRecord` has `block_id`, `position` and
             `record`. A record is dropped where the expression is null.
+        only: the columns that are emitted, with an expression; None: all. The planner gives those that operators behind it read.
 
     Write `Filter[int](lambda …)` to declare the argument type of a lambda for type checkers. Raises ExpressionRefused
     for an expression that names an unknown column, or does not return booleans; ExpressionFailed where it has no value for a row.
@@ -39,9 +41,22 @@ class Filter(Operator, Generic[T]):
     selects_rows: ClassVar[bool] = True
 
     predicate: Callable[[T], object] | AnyExpression = attrs.field(validator=function_or_expression)
+    only: frozenset[str] | None = attrs.field(default=None, kw_only=True, converter=attrs.converters.optional(frozenset))
 
     input = InputPort[T]()
     output = OutputPort[T]()
+
+    def columns_read(self, port: str, wanted: Callable[[str], frozenset[str] | None]) -> frozenset[str] | None:
+        """Return the columns of the expression, and those that are read behind it."""
+        return read_by(self.predicate, wanted("output"))
+
+    def reading_only(self, port: str, columns: frozenset[str]) -> Filter[T]:
+        """Leave out the columns that only the expression reads."""
+        if port != "output" or callable(self.predicate):
+            return self
+        other = copy.copy(self)
+        other.only = columns
+        return other
 
     @input.process(when=is_function("predicate"))
     def keep(self, record: T) -> None:
@@ -58,5 +73,7 @@ class Filter(Operator, Generic[T]):
     def keep_batch(self, batch: pa.RecordBatch) -> None:
         """Do the same for a batch, where the predicate is an expression."""
         rows = rows_where(batch, self.predicate, type(self).__name__)
+        if self.only is not None:
+            rows = rows.select([name for name in rows.schema.names if name in self.only])
         if rows.num_rows:
             self.output.emit_batch(rows)

@@ -15,7 +15,7 @@ from operators.expressions.programs import ARROW_ERRORS
 from operators.names import constructor_arguments, one_or_more
 from operators.problems import all_problems
 from operators.transform.errors import ExpressionFailed, ExpressionRefused
-from operators.transform.expressions import columns_of
+from operators.transform.expressions import columns_of, read_by
 
 _ALL = "*"
 
@@ -88,6 +88,14 @@ class Select(Operator):
         """Return the columns that are kept, and those that expressions read, by the name of the column that is made of them."""
         computed = {name: each.columns() for name, each in self.columns.items() if isinstance(each, Expression)}
         return {"keep": tuple(name for name in self.keep if name != _ALL), **computed} if port == "input" else {}
+
+    def columns_read(self, port: str, wanted: Callable[[str], frozenset[str] | None]) -> frozenset[str] | None:
+        """Return the columns that are kept and those that expressions read; of all columns those that are read behind them."""
+        behind = wanted("output")
+        read = frozenset(self.keep) if _ALL not in self.keep else None if behind is None else behind - self.columns.keys()
+        for each in self.columns.values():
+            read = read_by(each, read)
+        return read
 
     def result_columns(self, port: str, arriving: Callable[[str], StreamColumns]) -> StreamColumns | None:
         """Return the selected columns. Those that identify a row still do, where all of them are kept or copied."""

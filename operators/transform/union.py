@@ -63,6 +63,10 @@ class Union(OwnPorts, Generic[T]):
     def _own_ports(self) -> tuple[Callable[..., dict[str, Any]], tuple[Any, ...]]:
         return _inputs, (self.count,)
 
+    def columns_read(self, port: str, wanted: Callable[[str], frozenset[str] | None]) -> frozenset[str] | None:
+        """Return those that are read behind it."""
+        return wanted("output")
+
     def result_columns(self, port: str, arriving: Callable[[str], StreamColumns]) -> StreamColumns | None:
         """Return the columns of all inputs, where they are known."""
         columns = {each.name: types for each in self.inputs if (types := arriving(each.name).types) is not None}

@@ -58,6 +58,11 @@ class Unnest(Operator):
         """Return the column of lists."""
         return {"column": (self.column,)} if port == "input" else {}
 
+    def columns_read(self, port: str, wanted: Callable[[str], frozenset[str] | None]) -> frozenset[str] | None:
+        """Return the column, and those that are read behind it."""
+        read = wanted("output")
+        return None if read is None else read | {self.column}
+
     def result_columns(self, port: str, arriving: Callable[[str], StreamColumns]) -> StreamColumns | None:
         """Return the same columns; no others identify a row."""
         if port != "output":

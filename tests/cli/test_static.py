@@ -51,7 +51,7 @@ def test_plan(dagflow: Dagflow) -> None:
     assert answer.code == 0
     assert answer.out.startswith("line_filter: staged ")
     assert answer.out.endswith(
-        "other steps: logical, expanded, checked, current, partial, relayed, placed, forms, spark (--step NAME)\n"
+        "other steps: logical, expanded, checked, columns, current, partial, relayed, placed, forms, spark (--step NAME)\n"
     )
 
 

@@ -16,6 +16,7 @@ from tests.render import sample
 
 DECIDED = {
     "checked": {"dag", "written"},
+    "columns": {"dag"},
     "current": {"dag"},
     "partial": {"dag"},
     "relayed": {"dag"},

@@ -80,7 +80,7 @@ def test_lines_fit_the_width(step: str) -> None:
 def test_the_hint_names_the_other_steps() -> None:
     assert (
         hint(plan_view(DAG(), "logical"))
-        == "other steps: expanded, checked, current, partial, relayed, placed, forms, staged, spark (--step NAME)"
+        == "other steps: expanded, checked, columns, current, partial, relayed, placed, forms, staged, spark (--step NAME)"
     )
 
 

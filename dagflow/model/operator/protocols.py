@@ -228,6 +228,17 @@ class SchemaAware:
         """Return, by property, the columns that records of an input port must have. The DAG's check refuses other records."""
         return {}
 
+    def columns_read(self, port: str, wanted: Callable[[str], frozenset[str] | None]) -> frozenset[str] | None:
+        """Return the columns of an input port without which other rows would be emitted or kept; None: all of them.
+
+        `wanted` returns those that operators behind an output port read. Names that the rows do not have may be among them.
+        """
+        return None
+
+    def reading_only(self, port: str, columns: frozenset[str]) -> Any:
+        """Return the operator to plan in the place of this one, since nothing behind an output port reads other columns."""
+        return self
+
     def check_columns(self, port: str, schema: pa.Schema) -> None:
         """Raise an error if the operator cannot take records with these columns at an input port. Called by the DAG's check."""
 

@@ -35,6 +35,7 @@ class SchemaNegotiator:
             of text load it as it is.
         inferred: columns whose types come from a sample, so that `007` is not a number (see NumberText). A format of text loads
             the text that is not, and the framework decides.
+        left_out: columns that need not be loaded, of those that the reader has declared.
     """
 
     context: OperatorContext
@@ -48,6 +49,7 @@ class SchemaNegotiator:
     table_schema: pa.Schema | None = attrs.field(init=False, default=None)
     is_schema_complete: bool = attrs.field(init=False, default=False)
     batch_size: int | None = attrs.field(init=False, default=None)
+    left_out: frozenset[str] = attrs.field(init=False, default=frozenset())
     _loader: ResultSetLoader | None = attrs.field(init=False, default=None)
     _wanted: frozenset[str] | None = attrs.field(init=False, default=None)
 
@@ -57,10 +59,10 @@ class SchemaNegotiator:
         return self.columns == ()
 
     def is_projected(self, name: str) -> bool:
-        """Return whether a column of the source is selected."""
+        """Return whether a column of the source is selected, and is to be loaded."""
         if self._wanted is None and self.columns is not None:
             self._wanted = frozenset(self.columns)
-        return self._wanted is None or name in self._wanted
+        return (self._wanted is None or name in self._wanted) and name not in self.left_out
 
     def type_of(self, name: str) -> pa.DataType | None:
         """Return the type that a column will have; None if the reader decides."""
