@@ -233,6 +233,13 @@ class Accumulator:
         counts, kind = parts[0].to_numpy(), self.result_type
         if self.function == "sum" and t.is_integer(self.type) and len(counts) and np.abs(parts[1].to_numpy()).max() < 1 << 29:
             return pa.array(parts[1].to_numpy() * 2**32 + parts[2].to_numpy(), kind, mask=counts == 0)
+        if self.function == "sum" and t.is_decimal(self.type):
+            kind = parts[1].type if wide else kind
+            try:
+                return pc.if_else(pa.array(counts > 0), parts[1].cast(kind), pa.scalar(None, kind))
+            except pa.ArrowInvalid as error:
+                largest = max(parts[1].to_pylist(), key=abs)
+                raise TotalNotHeld(name=self.name, type=str(kind), total=str(largest)) from error
         totals = list(map(self._value, counts.tolist(), self._totals(parts)))
         if wide and (t.is_integer(kind) or t.is_decimal(kind)):
             kind = pa.decimal256(76, kind.scale if t.is_decimal(kind) else 0)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 import attrs
@@ -161,9 +161,17 @@ def changed(
         touched = (gone[other] > 0) | (come[other] > 0 if kind.pairs else is_first)
         pools.append(kept[side].change(sides[side], codes[side], keys, before[side], (gone[side] > 0) | touched | loads_all))
     after = [some + more - pool.gone(len(keys)) for some, more, pool in zip(before, come, pools, strict=True)]
+    if counts.is_saved:
+        _count(counts, kept, keys, before, after)
+    has_left, has_right = ((np.append(before[side] > 0, False), np.append(after[side] > 0, False)) for side in (0, 1))
+    return JoinChange(kind, pools[0], pools[1], has_left, has_right)
+
+
+def _count(
+    counts: KeyedTable, kept: tuple[KeptRows, KeptRows], keys: TableKeys, before: Sequence[Ints], after: Sequence[Ints]
+) -> None:
+    """Put the numbers of rows that have changed."""
     differs = (before[0] != after[0]) | (before[1] != after[1])
     some, none = (np.flatnonzero(differs & ((after[0] + after[1] > 0) == stays)) for stays in (True, False))
     counts.put(keys.take(some), {each.count: pa.array(numbers[some]) for each, numbers in zip(kept, after, strict=True)})
     counts.remove(keys.take(none))
-    has_left, has_right = ((np.append(before[side] > 0, False), np.append(after[side] > 0, False)) for side in (0, 1))
-    return JoinChange(kind, pools[0], pools[1], has_left, has_right)

@@ -107,6 +107,9 @@ class KeptRows:
         `codes`: the number of the key of each row. `counts`: of each key the number of rows so far; `loaded`: whether its kept
         rows matter. Raises NeverInserted where a row is taken back that is not kept.
         """
+        if not self.table.is_saved and (arrived.signs > 0).all():  # a final launch looks at each key once
+            is_new = np.ones(len(codes), bool)
+            return Pool(arrived.rows, codes, ~is_new, is_new, arrived.places)
         schema = arrived.rows.schema
         wanted = np.flatnonzero(loaded & (counts > 0))
         each = counts[wanted]
@@ -125,7 +128,7 @@ class KeptRows:
         moved = ~gone & (numbers >= after[old_codes])
         rows = _together(_where(old, moved), _where(arrived.rows, added))
         own = keys.take(np.concatenate([old_codes[moved], of])).numbered(np.concatenate([holes[is_open], places]))
-        if rows.num_rows and self.table.is_saved:  # a window looks at each key once
+        if rows.num_rows:
             self.table.put(own, {f"{_PREFIX}{name}": rows.column(name) for name in schema.names})
         lost = np.maximum(counts - after, 0)
         if lost.any():
