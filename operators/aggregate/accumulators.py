@@ -484,9 +484,11 @@ def merged(
 
 def counts_of(codes: Ints, values: pa.Array, numbers: Ints, groups: int, keep: str = "all") -> pa.Array:
     """Return the values of each group with their numbers. `keep`: `all`, or of each group the `min` or the `max` only."""
-    order = pc.sort_indices(
-        pa.table({"code": codes, "value": values}), [("code", "ascending"), ("value", "ascending")]
-    ).to_numpy()
+    if t.is_int32(values.type):
+        order = order_of((codes << 32) + values.to_numpy())
+    else:
+        by = [("code", "ascending"), ("value", "ascending")]
+        order = pc.sort_indices(pa.table({"code": codes, "value": values}), by).to_numpy()
     codes, values, numbers = codes[order], values.take(pa.array(order)), numbers[order]
     if keep != "all" and len(codes):
         is_end = np.ones(len(codes), bool)
@@ -641,34 +643,31 @@ def _carried(codes: Ints, digits: pa.Array, sums: Ints) -> tuple[Ints, pa.Array,
 def _digits(codes: Ints, values: Any, groups: int, sign: int) -> tuple[Ints, pa.Array, Ints]:
     """Return the digits of the sums of floats by group: the group, the digit's place, and the digit."""
     is_finite = np.isfinite(values)
-    others = []
+    found = [(codes[:0],) * 3]
     if not is_finite.all():
         kinds = ((_NAN, np.isnan(values)), (_INFINITY, values == np.inf), (_MINUS_INFINITY, values == -np.inf))
         for kind, there in kinds:
             numbers = np.bincount(codes[there], minlength=groups)
             some = np.flatnonzero(numbers)
-            others.append((some, np.full(len(some), kind), numbers[some] * sign))
+            found.append((some, np.full(len(some), kind), numbers[some] * sign))
         codes, values = codes[is_finite], values[is_finite]
-    mantissa, exponent = np.frexp(values)
-    whole = np.abs(np.ldexp(mantissa, 53)).astype(np.int64)
-    signs = np.where(values < 0, -sign, sign)
-    digit, shift = np.divmod(exponent.astype(np.int64) - 53 + _BIAS, _DIGIT)
-    low = (whole & _MASK) << shift
-    high = ((whole >> _DIGIT) << shift) + (low >> _DIGIT)
-    first = int(digit.min()) if len(digit) else 0
-    span = (int(digit.max()) - first if len(digit) else 0) + 3
-    parts = (low & _MASK, high & _MASK, high >> _DIGIT)
-    keys = np.concatenate([codes * span + (digit - first + step) for step in range(3)])
-    if groups * span > 4 * len(keys) + MAX_ROWS:  # digits far apart, in many groups
-        used, keys = np.unique(keys, return_inverse=True)
-    else:
-        used = np.arange(groups * span)
-    sums = np.bincount(keys, np.concatenate([part * signs for part in parts]).astype(np.float64), minlength=len(used))
-    there = np.flatnonzero(sums)
-    codes, digit = np.divmod(used[there], span)
-    found = [(codes, digit + first, sums[there].astype(np.int64)), *others]
-    codes, digit, numbers = (np.concatenate(each).astype(np.int64) for each in zip(*found, strict=True))
-    return codes, pa.array(digit, pa.int32()), numbers
+    while len(values) and (largest := float(max(values.max(), -values.min()))):
+        digit = (math.frexp(largest)[1] - 1 + _BIAS) // _DIGIT
+        whole = np.trunc(_scaled(values, _BIAS - digit * _DIGIT))
+        values = values - _scaled(whole, digit * _DIGIT - _BIAS)  # exact: what is behind the bits of the digit
+        sums = np.bincount(codes, whole, minlength=groups)
+        some = np.flatnonzero(sums)
+        found.append((some, np.full(len(some), digit), sums[some] * sign))
+        is_left = values != 0
+        if 2 * np.count_nonzero(is_left) < len(values):
+            codes, values = codes[is_left], values[is_left]
+    codes, digits, numbers = (np.concatenate(each).astype(np.int64) for each in zip(*found, strict=True))
+    return codes, pa.array(digits, pa.int32()), numbers
+
+
+def _scaled(values: Any, bits: int) -> Any:
+    """Return floats times a power of two."""
+    return values * 2.0**bits if abs(bits) < 1000 else np.ldexp(values, bits)
 
 
 def _total_of_digits(digits: list[dict[str, int]]) -> Fraction | float:

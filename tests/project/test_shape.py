@@ -38,7 +38,7 @@ BUDGET = {
     "dagflow/telemetry": 801,
     "dagflow/testing": 1508,
     "operators": 129,
-    "operators/aggregate": 2728,
+    "operators/aggregate": 2726,
     "operators/compression": 663,
     "operators/contexts": 771,
     "operators/database": 109,
