@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from apps.orders import sample
-from tests.chaos import oracle, tables
+from tests.chaos import joins, oracle, tables
 from tests.conformance.keys.tumbled import SECOND, Hit, fired_in, late_in, model
 
 APPS = Path(__file__).parents[2] / "apps"
@@ -200,6 +200,34 @@ def orders(folder: Path, files: int = 12) -> Application:
     return Application("orders", folder, settings, sinks, 2 * files, deliver=deliver, wrong=wrong)
 
 
+def joined(folder: Path, files: int = 12) -> Application:
+    """Joins, rankings and totals of orders and customers that change. The input arrives in parts.
+
+    In half of the series, a part arrives when the results of the one before it are there: they are corrected. In the others it
+    comes with the next launch, and meets state that has not been emitted.
+    """
+    results = joins.write(folder / "parts", files, 60)
+
+    def deliver(output: str, number: int) -> bool:
+        ledger, parts = folder / output / "placed" / "_dagflow" / "ledger", number
+        if int(output.rpartition("-")[2]) % 2 == 0:
+            parts = len(joins.standing(ledger.parents[1])) if ledger.exists() else 1
+        for part in range(min(parts, joins.PARTS)):
+            joins.arrive(folder / "parts", part, folder / f"{output}.in")
+        return parts >= joins.PARTS
+
+    def wrong(output: Path, is_last: bool) -> Iterable[str]:
+        return joins.wrong(output, results, is_last)
+
+    sinks = (
+        Sink(joins.placed, results[-1].placed, folder="placed"),
+        Sink(joins.top, results[-1].top, folder="top"),
+    )
+    settings = {"input": f"{OUTPUT}.in", "output": OUTPUT, "block_size": "512"}
+    here = Path(__file__).parent / "joined"
+    return Application("joined", folder, settings, sinks, 2 * files, here, deliver=deliver, wrong=wrong)
+
+
 def one_window_each(folder: Path, texts: list[str]) -> str:
     """Writes files; the size of blocks of which each file has two: with a threshold of two, it is a window."""
     (folder / "in").mkdir(parents=True, exist_ok=True)
@@ -218,6 +246,7 @@ APPLICATIONS = {
     "package_stats": package_stats,
     "tumbling": tumbling,
     "orders": orders,
+    "joined": joined,
 }
 
 

@@ -180,12 +180,15 @@ class Series:
         return kinds, False
 
     def _get_through(self) -> None:
-        for _ in range(3):  # what is left of those who were killed may still disturb it
-            while not self._all_delivered:
+        attempts = 3  # what is left of those who were killed may still disturb it
+        while attempts:
+            if not self._all_delivered:
                 self._deliver()
             launch = self._begin()
             self._wake_zombies()
-            if self._ended(launch) == 0:
+            if self._ended(launch) != 0:
+                attempts -= 1
+            elif self._all_delivered:
                 return
         self._fail("no launch gets through")
 

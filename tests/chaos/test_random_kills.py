@@ -40,7 +40,9 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 SHORT = [
     pytest.param("local", "line_filter", ["driver", "pause", "driver", "driver"]),
     pytest.param("local", "orders", ["driver"] * 3),
+    pytest.param("local", "joined", ["driver"] * 3),
     pytest.param("processes", "line_filter", ["python", "driver", "server"]),
+    pytest.param("processes", "joined", ["python", "driver"]),
     pytest.param("spark", "word_count", ["python", "driver"], marks=SPARK),
 ]
 """In CI. The other applications and places are in the long form only."""

@@ -15,9 +15,10 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.chaos
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.parametrize("subject", ["lines", "joined"])
 @pytest.mark.parametrize("stride", [100, pytest.param(3, marks=[pytest.mark.nightly, pytest.mark.timeout(3600)])])
-def test_a_launch_that_was_taken_over_changes_nothing_and_says_so(tmp_path: Path, stride: int) -> None:
-    command = [sys.executable, "-m", "tests.chaos.takeovers", str(tmp_path), str(stride)]
+def test_a_launch_that_was_taken_over_changes_nothing_and_says_so(tmp_path: Path, stride: int, subject: str) -> None:
+    command = [sys.executable, "-m", "tests.chaos.takeovers", str(tmp_path), str(stride), subject]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     result = json.loads(ran.stdout.splitlines()[-1])

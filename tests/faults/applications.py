@@ -339,6 +339,7 @@ CHANGING: dict[str, tuple[Any, ...]] = {
     "changes-nats": (1, ("totals_of_live", "nats, changelog")),
     "changes-partitions": (1, ("live", "parquet, partitions")),
     "changes-join": (1, ("joined", "sqlite")),
+    "changes-left-join": (1, ("left_joined", "json, changelog"), ("left_joined", "sqlite")),
     "changes-top": (1, ("top", "sqlite, current")),
     "changes-several": (
         1,

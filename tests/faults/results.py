@@ -64,6 +64,18 @@ def _joined(dag: DAG, name: str) -> Added:
     return port, joined.output
 
 
+def _left_joined(dag: DAG, name: str) -> Added:
+    """Add a join whose right side comes with the third file: rows without a partner are taken back then."""
+    (port, rows), (into, totals) = _live(dag, name), _totals(dag, name)
+    late = dag.add_operator(f"late_{name}", Filter[Any](pc.field("val") >= 200))
+    columns = "key: string, n: int64, most: int64"
+    joined: Any = dag.add_operator(f"joined_{name}", HashJoin[Any, Any, Any]("key", how="left", right_columns=columns))
+    dag.add_stream(f"live_rows_{name}", rows, late.input, joined.left)
+    dag.add_stream(f"late_rows_{name}", late.output, into)
+    dag.add_stream(f"totals_rows_{name}", totals, joined.right)
+    return port, joined.output
+
+
 def _top(dag: DAG, name: str) -> Added:
     top = dag.add_operator(f"top_{name}", TopN[Any](2, "val", by="key"))
     port, rows = _live(dag, name)
@@ -95,9 +107,18 @@ def _joined_of(rows: list[Row]) -> Counter[Any]:
     return Counter((*row, *of[row[1]]) for row in rows)
 
 
+def _left_joined_of(rows: list[Row]) -> Counter[Any]:
+    of = totals([row for row in rows if row[2] >= 200])
+    return Counter((*row, *of.get(row[1], (None, None))) for row in rows)
+
+
 def _top_of(rows: list[Row]) -> Counter[Any]:
     keys = {row[1] for row in rows}
     return Counter(row for key in keys for row in sorted((row for row in rows if row[1] == key), key=lambda row: -row[2])[:2])
+
+
+def _integer_or_none(value: Any) -> int | None:
+    return None if value is None else int(value)
 
 
 _ROW: dict[str, Callable[[Any], Any]] = {"id": int, "key": str, "val": int}
@@ -109,6 +130,12 @@ RESULTS: dict[str, Result] = {
     "totals": Result(_TOTAL, ("key",), _totals, lambda files: _totals_of([row for rows in files for row in rows])),
     "totals_of_live": Result(_TOTAL, ("key",), _totals_of_live, lambda files: _totals_of(live(files))),
     "joined": Result({**_ROW, "n": int, "most": int}, ("id",), _joined, lambda files: _joined_of(live(files))),
+    "left_joined": Result(
+        {**_ROW, "n": _integer_or_none, "most": _integer_or_none},
+        ("id",),
+        _left_joined,
+        lambda files: _left_joined_of(live(files)),
+    ),
     "top": Result(_ROW, ("id",), _top, lambda files: _top_of(live(files))),
 }
 """The results by name."""

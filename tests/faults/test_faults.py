@@ -31,7 +31,7 @@ def run(*arguments: str, status: int = 0) -> dict[str, Any]:
 SHORT = {
     "files": ("RecordWriter-append", "ParquetWriter-replace", "state"),
     "tables": ("DeltaWriter-append", "IcebergWriter-append", "SqlWriter-upsert"),
-    "changes": ("changes-join", "changes-changelog", "changes-partitions"),
+    "changes": ("changes-join", "changes-left-join", "changes-changelog", "changes-partitions"),
 }
 """The applications that CI takes, so that it takes a minute. The nightly run has all."""
 
