@@ -22,10 +22,11 @@ def late_columns(plan: Plan, agreed: Mapping[str, Any], operator: str) -> Column
 def late_inputs(plan: Plan, agreed: Mapping[str, Any]) -> dict[str, dict[str, Columns]]:
     """Return the same for the ports of operators with several inputs in tasks, by operator and port.
 
-    They need the columns even if no record arrives at a port, which depends on the data.
+    They need the columns even if no record arrives at a port, which depends on the data. So a reader without an agreement, which
+    has no rows in this window, has those columns that it declares.
     """
     columns_by_port: dict[str, dict[str, Columns]] = {}
-    solver = plan.written.columns(agreed)
+    solver = plan.written.columns(agreed, is_running=True)
     for operator in (name for stage in plan.stages for name in stage.operators):
         upstream = plan.written.upstream(operator)
         for source, sink in upstream if len(upstream) > 1 else ():

@@ -108,6 +108,13 @@ class ReadsColumns(ScaledReader, Generic[T]):
         settings = self.scan_settings
         return column_names(settings.projection, settings.schema, settings.drift) if port == "batches" else None
 
+    def declared_columns(self, port: str) -> list[tuple[str, str]] | None:
+        """Return the columns of the schema, and parts of them that are asked for."""
+        schema, paths = self.scan_settings.schema, self.scan_settings.projection.paths or ()
+        if schema is None or any(not path.is_star and path.root not in schema.columns for path in paths):
+            return None
+        return self.emitted_columns(port, AgreedSchema().to_plain())
+
     # Reading
 
     def begin(self, context: OperatorContext, scan: BlockScan) -> None:

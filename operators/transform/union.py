@@ -30,6 +30,10 @@ class Union(OwnPorts, Generic[T]):
     Where the columns of an input are not known before the run, rows and dicts are compared as they come: by name with the inputs
     whose columns are known, or else with the first row of the task. Records of classes are emitted as they are.
 
+    An input without any rows yet has the columns that the `schema` of its reader declares, also behind `Select` and the like: so
+    all rows have them. Where only the files say the columns, nothing is known of them until one comes. Until then, rows of the
+    other inputs lack them, and an expression that names one is refused.
+
     Records of one input keep their order within a partition only. Where the planner puts an exchange before it and it has several
     partitions, these get the records in turn, and what reads all of them gets them in any order.
 

@@ -374,10 +374,10 @@ class Uniting(NodeKind):
     def draw(self, drawing: Drawing) -> Node | None:
         name, rng = drawing.stream(), drawing.rng
         some_missing = rng.random() < 0.2
-        like = [other for other, stream in drawing.streams.items() if _fit(drawing.streams[name], stream)]
+        like = [other for other, stream in drawing.streams.items() if _fit(drawing.streams[name], stream, some_missing)]
         names = (name, *rng.choices(like, k=rng.choice([1, 1, 2]))) if like else ()
         streams = [drawing.streams[each] for each in names]
-        is_alike = all(_fit(one, other) for one in streams for other in streams)
+        is_alike = all(_fit(one, other, some_missing) for one in streams for other in streams)
         return Node("union", names, {"some_missing": some_missing}) if names and is_alike else None
 
     def streams(self, node: Node, inputs: Sequence[Stream]) -> dict[str, Stream]:
@@ -455,8 +455,8 @@ class Unnesting(NodeKind):
 _WIDTHS = ({"short", "int"}, {"real", "float"}, {"decimal", "total"}, {"short", "float"})
 
 
-def _fit(one: Stream, other: Stream) -> bool:
-    """Return whether `Union` takes two streams. The columns of an input without rows are not known, so all have the same."""
+def _fit(one: Stream, other: Stream, some_missing: bool) -> bool:
+    """Return whether `Union` takes two streams."""
     if (
         one.record in PAIRS
         or other.record in PAIRS
@@ -468,7 +468,7 @@ def _fit(one: Stream, other: Stream) -> bool:
     kinds = {column.name: column.kind for column in one.columns}
     others = {column.name: column.kind for column in other.columns}
     both = kinds.keys() & others.keys()
-    if not both or kinds.keys() != others.keys():
+    if not both or not (some_missing or kinds.keys() == others.keys()):
         return False
     return all(kinds[name] == others[name] or {kinds[name], others[name]} in _WIDTHS for name in both)
 

@@ -80,9 +80,9 @@ class CheckedDag:
         """Return `(source, sink)` of every connected input port of an operator."""
         return [(stream.source, sink) for stream, sink in self._into.get(name, ())]
 
-    def columns(self, agreed: Mapping[str, Any] | None = None) -> ColumnSolver:
-        """Return what is known about the rows of streams. `agreed`: what readers have agreed on, by operator."""
-        return ColumnSolver(self.nodes, self.streams, self.types, agreed or {})
+    def columns(self, agreed: Mapping[str, Any] | None = None, *, is_running: bool = False) -> ColumnSolver:
+        """Return what is known about the rows of streams. `agreed` and `is_running`: see ColumnSolver."""
+        return ColumnSolver(self.nodes, self.streams, self.types, agreed or {}, is_running)
 
     @cached_property
     def changing(self) -> Mapping[PortName, str]:

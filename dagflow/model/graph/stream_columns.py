@@ -26,12 +26,14 @@ class ColumnSolver:
         operators, streams: of the DAG.
         types: the types of its ports.
         agreed: what readers have agreed on, by operator: then their columns are known.
+        is_running: whether other readers have no rows: then those columns are theirs that their properties declare.
     """
 
     operators: Mapping[str, OperatorNode]
     streams: Mapping[str, Stream]
     types: Mapping[PortName, Any]
     agreed: Mapping[str, Any] = attrs.field(factory=dict)
+    is_running: bool = False
     _found: dict[PortName, StreamColumns] = attrs.field(factory=dict, init=False)
     _sources: dict[PortName, PortName] = attrs.field(init=False)
 
@@ -67,6 +69,8 @@ class ColumnSolver:
         operator = self.operators[port.operator].operator
         try:
             typed = operator.emitted_columns(port.port, self.agreed.get(port.operator))
+            if typed is None and self.is_running and port.operator not in self.agreed:
+                typed = operator.declared_columns(port.port)
             if typed is not None:
                 return dict(typed)
             names = operator.column_names(port.port)

@@ -196,6 +196,13 @@ class SchemaAware:
         """Return the columns of an output port, `(name, Arrow type)`, where `agreed` declares what the port's type does not."""
         return None
 
+    def declared_columns(self, port: str) -> list[tuple[str, str]] | None:
+        """Return columns that an output port has whatever comes, where properties declare them; the input may bring more.
+
+        They are asked for while there is no result of `agree`: nothing has come.
+        """
+        return None
+
     def column_names(self, port: str) -> Sequence[str] | None:
         """Return the names of all columns of an output port, where properties declare what the port's type does not."""
         columns = self.emitted_columns(port, None)

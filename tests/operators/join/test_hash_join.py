@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -13,9 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dagflow import DAG
 from dagflow.errors import ColumnNotThere, OperatorFailed
 from dagflow.runtime.stage.outlet import Outlet
-from dagflow.testing import OperatorTask, Window, run_operator
+from dagflow.testing import Collector, OperatorTask, Window, run_dag, run_operator
 from operators import HashJoin
 from operators.join.errors import JoinColumnsClash, JoinColumnsDiffer, JoinColumnsUnknown, JoinKeyRefused, JoinSideTooLarge
 from tests.tiers import examples
@@ -211,6 +213,22 @@ def test_a_left_join_must_know_the_columns_that_did_not_come() -> None:
     said = HashJoin("key", how="left", right_columns="key: int64, name: string")
     assert run_operator(said, {"left": [left], "right": []})["output"] == [{"key": 1, "name": None}, {"key": 2, "name": None}]
     assert run_operator(HashJoin("key"), {"left": [left], "right": []})["output"] == []
+
+
+def test_the_columns_of_a_side_without_files_are_those_that_its_reader_declares(tmp_path: Path) -> None:
+    for folder in ("left", "right"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "left" / "rows.csv").write_text("key\n1\n")
+    rows = Collector[Any]()
+
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        join = dag.add_operator("join", HashJoin[Any, Any, Any]("key", how="left"))
+        dag.read(tmp_path / "left", "csv", name="left").to(join.left)
+        dag.read(tmp_path / "right", "csv", schema="key: int64, town: string", name="right").to(join.right)
+        join.output.to(rows, name="rows")
+
+    run_dag(populate_dag, {})
+    assert rows.records == [{"key": 1, "town": None}]
 
 
 @pytest.mark.parametrize(

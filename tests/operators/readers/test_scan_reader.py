@@ -238,6 +238,23 @@ def test_a_column_called_star(tmp_path: Path, schema: str | None) -> None:
             assert table.to_pylist() == [{key: {"*": 1, "b": 2}[key] for key in table.column_names}]
 
 
+@pytest.mark.parametrize(
+    ("properties", "declared"),
+    [
+        ({"schema": "a: int32, m: struct<x: int8>"}, [("a", "int32"), ("m", "struct<x: int8>")]),
+        ({"schema": "a: int32, b: string", "columns": ["b", "*"]}, [("b", "string"), ("a", "int32")]),
+        ({"schema": "a: int32, m: struct<x: int8>", "columns": ["m.x"]}, [("m.x", "int8")]),
+        ({"schema": "a: int32", "columns": ["a", "b"]}, None),  # only files say the type of b
+        ({"columns": ["a"]}, None),
+        ({}, None),
+    ],
+)
+def test_the_columns_that_are_known_before_any_file(properties: dict[str, Any], declared: Any) -> None:
+    reader = ScanReader[Any](JsonLinesFormat(), **properties)
+    assert reader.declared_columns("batches") == declared
+    assert reader.declared_columns("errors") is None
+
+
 def test_a_folder_of_rows_without_a_value(tmp_path: Path) -> None:
     for value in ("__HIVE_DEFAULT_PARTITION__", "%5F_HIVE_DEFAULT_PARTITION__", "se"):
         (tmp_path / f"k={value}").mkdir()

@@ -21,7 +21,8 @@ from dagflow.model.graph.checks import check
 from dagflow.model.graph.dag import PortName
 from dagflow.model.operator.ports import input_ports
 from dagflow.testing import Collector, OperatorTask, check_operator, run_dag, run_operator
-from operators import FileInput, Filter, Map, ParquetWriter, Union
+from operators import FileInput, Filter, Map, ParquetWriter, Select, Union, col
+from operators.transform.errors import ExpressionRefused
 
 
 @given(st.lists(st.lists(st.integers()), min_size=1, max_size=5))
@@ -140,6 +141,39 @@ def test_missing_columns_are_refused_or_null(tmp_path: Path) -> None:
     run_dag(united(tmp_path, "x,y\n1,2\n", "x,w\n3,4\n", allow_missing_columns=True), {})
     rows = read_dataset(str(tmp_path / "out")).to_table().to_pylist()
     assert sorted(rows, key=lambda row: row["x"]) == [{"x": 1, "y": 2, "w": None}, {"x": 3, "y": None, "w": 4}]
+
+
+def united_with_expected(home: Path, expected: str, **schema: str) -> list[dict[str, Any]]:
+    """Return what `Union` makes of a file and of files that may come later, and an expression of the column `z` of these."""
+    for folder, text in (("first", "x,y\n1,2\n"), ("expected", expected)):
+        (home / folder).mkdir(parents=True)
+        if text:
+            (home / folder / "rows.csv").write_text(text)
+    sink = Collector[Any]()
+
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        both = dag.add_operator("both", Union(2, allow_missing_columns=True))
+        dag.read(home / "first", "csv", name="first").to(both.inputs[0])
+        rows = dag.read(home / "expected", "csv", name="expected", **schema)
+        rows.to(Select("*", more=col("x") + 1), name="more").to(both.inputs[1])
+        both.output.to(Select("*", w=col("z") + 1), name="computed").to(sink, name="sink")
+
+    run_dag(populate_dag, {})
+    return sorted(sink.records, key=lambda row: row["x"])
+
+
+def test_an_input_without_rows_has_the_columns_that_its_reader_declares(tmp_path: Path) -> None:
+    first = {"x": 1, "y": 2, "z": None, "more": None, "w": None}
+    schema = "x: int64, z: int64"
+    assert united_with_expected(tmp_path / "none", "", schema=schema) == [first]
+    both = [first, {"x": 3, "y": None, "z": 4, "more": 4, "w": 5}]
+    assert united_with_expected(tmp_path / "some", "x,z\n3,4\n", schema=schema) == both
+    assert united_with_expected(tmp_path / "files say it", "x,z\n3,4\n") == both
+
+
+def test_the_columns_of_files_that_have_not_come_are_not_known(tmp_path: Path) -> None:
+    with pytest.raises(ExpressionRefused, match="there is no column 'z'"):
+        united_with_expected(tmp_path, "")
 
 
 @pytest.mark.parametrize(
