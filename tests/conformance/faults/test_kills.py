@@ -42,7 +42,7 @@ def source(tmp_path: Path) -> Path:
     ("application", "lines", "stride"),
     [
         *[(*each, stride) for each, stride in zip(CRASHED, (29, 29, 41, 127, 53, 53), strict=True)],
-        *[pytest.param(*each, 1, marks=pytest.mark.nightly) for each in CRASHED],
+        *[pytest.param(*each, 1, marks=[pytest.mark.nightly, pytest.mark.timeout(3600)]) for each in CRASHED],
     ],
 )
 def test_a_killed_launch_is_continued_from_any_touch_of_a_file(
