@@ -172,7 +172,8 @@ class HashJoin(Operator, Generic[L, R, O]):
     def columns_read(self, port: str, wanted: Callable[[str], frozenset[str] | None]) -> frozenset[str] | None:
         """Return the key of a side, and the columns that a condition and operators behind the join read.
 
-        Both sides get the same names, without the suffix too: which of them get a suffix must stay.
+        Both sides get the same names, without the suffix too: which of them get a suffix must stay. A right side whose columns
+        are declared is compared with them, and has them all.
         """
         if self.combine is not None or callable(self.by) or callable(self._key(port)):
             return None
@@ -181,6 +182,8 @@ class HashJoin(Operator, Generic[L, R, O]):
             read = read_by(self.where, read)
         if read is None:
             return None
+        declared = [] if self.right_columns is None else TableSchema.of(self.right_columns).columns
+        read = read.union(declared)
         return read | {name.removesuffix(self.suffix) for name in read} | {*names_of(self.by), *names_of(self._key(port))}
 
     def result_columns(self, port: str, arriving: Callable[[str], StreamColumns]) -> StreamColumns | None:

@@ -22,6 +22,7 @@ from operators import (
     FileSplitterInput,
     Filter,
     GroupBy,
+    HashJoin,
     Join,
     Map,
     ParquetFormat,
@@ -244,6 +245,20 @@ def test_joins_of_a_final_launch_read_keys_and_what_is_read_behind_them(home: Pa
     wanted = columns_wanted(plan)[PortName("rows", "batches")]
     assert wanted is not None
     assert sorted(wanted) == expected
+
+
+def test_the_declared_columns_of_a_right_side_are_read(home: Path) -> None:
+    pq.write_table(ROWS.select(["a", "b"]), home / "others" / "a.parquet")
+    sink = Collector[Any]()
+
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        join = HashJoin[Any, Any, Any]("a", how="semi", right_columns="a: int64, b: int64")
+        dag.read(home / "rows", "parquet", name="rows").to(join.left, name="join")
+        dag.read(home / "others", "parquet", name="others").to(join.right)
+        join.output.to(GroupBy("c", n=agg.count())).to(sink, name="sink")
+
+    run_dag(populate_dag, {}, final=True)
+    assert sorted((row["c"], row["n"]) for row in sink.records) == [("x", 1), ("y", 1), ("z", 1)]
 
 
 def test_a_final_launch_sends_no_columns_that_only_a_filter_reads(home: Path) -> None:

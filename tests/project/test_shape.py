@@ -46,7 +46,7 @@ BUDGET = {
     "operators/extras": 199,
     "operators/files": 1326,
     "operators/formats": 3139,
-    "operators/join": 873,
+    "operators/join": 875,
     "operators/logs": 2004,
     "operators/readers": 1067,
     "operators/sinks": 5286,
