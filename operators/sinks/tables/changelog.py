@@ -75,7 +75,7 @@ class Changelog(Operator, Generic[T]):
         """Take rows in. Raises ChangeTypeTaken."""
         if CHANGE_TYPE in batch.schema.names:
             raise ChangeTypeTaken(operator=self._context.name)
-        self.changes.append((batch, -1 if self._context.retracts else 1))
+        self.changes.append((batch, self._context.sign))
 
     def end_window(self) -> None:
         """Emit the window's changes."""
