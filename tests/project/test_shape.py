@@ -49,7 +49,7 @@ BUDGET = {
     "operators/join": 871,
     "operators/logs": 2004,
     "operators/readers": 1062,
-    "operators/sinks": 5286,
+    "operators/sinks": 5279,
     "operators/sources": 739,
     "operators/tables": 658,
     "operators/transform": 907,
