@@ -8,7 +8,7 @@ import attrs
 
 from dagflow.model.graph.checks import CheckedDag
 from dagflow.model.graph.dag import PortName
-from dagflow.model.operator.ports import BATCH, RECORD, STREAM, output_ports
+from dagflow.model.operator.ports import BATCH, IN_COLUMNS, NET, RECORD, STREAM, output_ports
 from dagflow.model.types.comparison import type_name
 from dagflow.model.types.forms import open_fields, schema_of
 from dagflow.planning.errors import NotSupported
@@ -47,7 +47,7 @@ def choose_forms(plan: Plan) -> Plan:
             if makes_rows and BATCH in offered and schema_of(dag.types[source]) is not None:
                 offered = frozenset({BATCH})  # of records, it would make rows without types
             handled[sink] = preferred_form(arriving, offered)
-            if (handled[sink] == BATCH) != (arriving == BATCH):
+            if (handled[sink] in IN_COLUMNS) != (arriving == BATCH):
                 direction = "batches → records" if arriving == BATCH else "records → batches"
                 converted[sink] = "records → batches → records" if sink in converted else direction
                 _must_convert(dag, source, sink)
@@ -70,7 +70,7 @@ def _takes_batches(dag: CheckedDag, sink: PortName, exchange: Exchange | None) -
     """Return whether batches suit a sink better than records. Keys that are functions need records anyway."""
     if exchange is not None and exchange.key is not None and exchange.key.function is not None:
         return False
-    return exchange is not None or BATCH in dag.nodes[sink.operator].operator.offered_forms(sink.port)
+    return exchange is not None or not IN_COLUMNS.isdisjoint(dag.nodes[sink.operator].operator.offered_forms(sink.port))
 
 
 def preferred_form(arriving: str, offered: frozenset[str]) -> str:
@@ -79,7 +79,7 @@ def preferred_form(arriving: str, offered: frozenset[str]) -> str:
     >>> preferred_form("record", frozenset({"record", "stream", "batch"}))
     'stream'
     """
-    preference = (BATCH, STREAM, RECORD) if arriving == BATCH else (STREAM, RECORD, BATCH)
+    preference = (BATCH, STREAM, RECORD, NET) if arriving == BATCH else (STREAM, RECORD, BATCH, NET)
     return next(form for form in preference if form in offered)
 
 

@@ -76,7 +76,7 @@ class HeldChanges(Operator, Generic[T]):
     @input.batch
     def add_batch(self, batch: pa.RecordBatch) -> None:
         """Take rows in."""
-        self.batches.append((batch, self._sign()))
+        self.batches.append((batch, self._context.sign))
         self.waiting += batch.num_rows
         if self.waiting >= MAX_ROWS and self._context.emits and not self._is_kept():
             self._emit_rows()
@@ -85,7 +85,7 @@ class HeldChanges(Operator, Generic[T]):
     @input.stream
     def add_records(self, records: Iterator[T]) -> None:
         """Take records in that have no columns."""
-        self.records.extend((record, self._sign()) for record in records)
+        self.records.extend((record, self._context.sign) for record in records)
 
     def end_window(self) -> None:
         """Keep what has come or, at an emission point, emit it with what is kept."""
@@ -95,21 +95,14 @@ class HeldChanges(Operator, Generic[T]):
         else:
             self._context.hold(self._hold_rows() + self._hold_records())
 
-    def _sign(self) -> int:
-        return -1 if self._context.retracts else 1
-
     def _hold_rows(self) -> int:
         """Add the window's rows to those that are kept, and return how many more these are."""
         if (net := self.input.net_changes(self.batches)) is None:
             return 0
         before = net.kept(self.rows.lookup(net.keys), COUNT)
         counts = before + net.counts
-        stays, goes = counts != 0, (counts == 0) & (before != 0)
-        kept = net.where(stays)
-        columns = {f".{field.name}": kept.rows.column(field.name) for field in kept.rows.schema}
-        self.rows.put(kept.keys, {COUNT: _array(counts[stays]), **columns})
-        self.rows.remove(net.where(goes).keys)
-        return int(stays.sum() - (before != 0).sum())
+        self.rows.keep(net, COUNT, counts, with_rows=True)
+        return int((counts != 0).sum() - (before != 0).sum())
 
     def _is_kept(self) -> bool:
         return any(batch.num_rows for batch in self.rows.batches())
@@ -124,9 +117,7 @@ class HeldChanges(Operator, Generic[T]):
             net = self.input.net_changes(self.batches)
             held = [] if net is None else [(net.rows, net.counts)]
         ways = [self.output.retract_batch, self.output.emit_batch]
-        if self._context.retracts:  # in a handler, what is emitted has the sign of the rows at hand
-            ways.reverse()
-        for sign, emit in zip((-1, 1), ways, strict=True):
+        for sign, emit in zip((-1, 1), ways[:: self._context.sign], strict=True):  # in a handler, emitted rows have its sign
             for rows, counts in held:
                 some = _repeated(rows, counts * sign)
                 for start in range(0, some.num_rows, ROWS_OF_A_BATCH):
@@ -166,12 +157,6 @@ def _numbers(column: pa.Array) -> np.ndarray[Any, Any]:
     return numbers_of(pc.fill_null(column, 0))  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def _array(numbers: np.ndarray[Any, Any]) -> pa.Array:
-    from dagflow.arrow_types.buffers import of_numbers
-
-    return of_numbers(numbers)
-
-
 def _rows(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the rows that a batch of the table stands for."""
     import pyarrow as pa
@@ -184,7 +169,9 @@ def _repeated(rows: pa.RecordBatch, counts: np.ndarray[Any, Any]) -> pa.RecordBa
     """Return each row as often as its count says; not at all for one that is negative."""
     import numpy as np
 
-    return rows.take(_array(np.repeat(np.arange(len(counts)), counts.clip(min=0))))
+    from dagflow.arrow_types.buffers import of_numbers
+
+    return rows.take(of_numbers(np.repeat(np.arange(len(counts)), counts.clip(min=0))))
 
 
 def _text_of(record: Any, tp: Any) -> str:

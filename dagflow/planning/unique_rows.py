@@ -67,7 +67,7 @@ class UniqueRows(Operator, Generic[T]):
     @input.batch
     def add_batch(self, batch: pa.RecordBatch) -> None:
         """Take rows in."""
-        self.changes.append((batch, -1 if self._context.retracts else 1))
+        self.changes.append((batch, self._context.sign))
 
     def end_window(self) -> None:
         """Count the rows of each key, and pass the changes on."""
@@ -78,8 +78,6 @@ class UniqueRows(Operator, Generic[T]):
                     emit(batch)
 
     def _count(self) -> None:
-        import pyarrow as pa
-
         if (net := self.input.net_changes(self.changes, self.keys)) is None:
             return
         counts = net.kept(self.rows.lookup(net.keys), COUNT) + net.counts
@@ -87,6 +85,4 @@ class UniqueRows(Operator, Generic[T]):
         if len(counts) and counts.max() > 1:
             (row,) = net.rows.slice(int(counts.argmax()), 1).to_pylist()
             raise RowsShareKeys(keys=self.keys, rows=int(counts.max()), row=repr(row)[:200])
-        stays = counts > 0
-        self.rows.put(net.where(stays).keys, {COUNT: pa.array(counts[stays])})
-        self.rows.remove(net.where(~stays).keys)
+        self.rows.keep(net, COUNT, counts)

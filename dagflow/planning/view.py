@@ -86,7 +86,7 @@ class SinkView:
 
     Attributes:
         port: `operator.port`.
-        form: the form that the port's handler takes (`record`, `stream` or `batch`); None before the step `staged`.
+        form: the form that the port's handler takes (`record`, `stream`, `batch` or `net`); None before the step `staged`.
         conversion: what is converted before it, such as `batches → records`; None where nothing is.
         crosses: whether it leads from the driver to the tasks: what travels are a window's work items.
         exchange: how records find their partition, where an exchange stands before the port.

@@ -16,7 +16,7 @@ from dagflow.model.graph.checks import states_saved
 from dagflow.model.graph.class_checks import line_of_name, of_operator, shared_values
 from dagflow.model.operator.base import ErrorRecord, Operator, fields_of
 from dagflow.model.operator.map_state import MapState
-from dagflow.model.operator.ports import BATCH, RECORD, STREAM, OutputPort, handlers_of, input_ports, output_ports
+from dagflow.model.operator.ports import BATCH, NET, RECORD, STREAM, OutputPort, handlers_of, input_ports, output_ports
 from dagflow.model.operator.state import state_fields
 from dagflow.model.types.forms import schema_of
 from dagflow.model.types.plain_data import dumps, loads
@@ -202,7 +202,7 @@ class _Laws:
             tp = Bench(self.operator, {self.port: records}).types[self.port]
             if tp is Any or schema_of(tp) is None:
                 offered -= {BATCH}  # records that have no Arrow form never come in batches
-        return [form for form in (RECORD, STREAM, BATCH) if form in offered]
+        return [form for form in (RECORD, STREAM, BATCH, NET) if form in offered]
 
     def _run(
         self, chunks: list[list[Any]], form: str | None = None, warm: list[Any] | None = None, emitted: bool = False

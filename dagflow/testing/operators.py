@@ -18,7 +18,7 @@ from dagflow.model.operator.base import InputOperator, Operator, limits_of
 from dagflow.model.operator.context import Clock, EventTime, FileMaker, OperatorContext, SystemClock
 from dagflow.model.operator.dataframes import INPUT, OUTPUT, DataFrameOperator
 from dagflow.model.operator.map_state import MapState
-from dagflow.model.operator.ports import BATCH, RECORD, STREAM, handlers_of, input_ports, output_ports
+from dagflow.model.operator.ports import BATCH, IN_COLUMNS, RECORD, STREAM, handlers_of, input_ports, output_ports
 from dagflow.model.types.forms import to_batch, to_records
 from dagflow.model.types.plain_data import encode
 from dagflow.model.types.records import ReaderRecord, Window
@@ -362,7 +362,7 @@ def _flat(given: Sequence[Any]) -> list[Any]:
 def _goes_as_batch(operator: Operator, port: str, record: Any) -> bool:
     """Return whether a record is a batch or table (told without importing pyarrow), on a port that takes batches."""
     is_columns = type(record).__module__ == "pyarrow.lib" and type(record).__name__ in ("RecordBatch", "Table")
-    return is_columns and BATCH in operator.offered_forms(port)
+    return is_columns and not IN_COLUMNS.isdisjoint(operator.offered_forms(port))
 
 
 def _type_of(record: Any) -> Any:

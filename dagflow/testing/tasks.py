@@ -16,7 +16,7 @@ from dagflow.model.graph.class_checks import of_operator
 from dagflow.model.graph.infer import own_bindings, port_types
 from dagflow.model.operator.base import Operator
 from dagflow.model.operator.context import Clock, OperatorContext
-from dagflow.model.operator.ports import BATCH, RECORD, STREAM, OutputPort, handlers_of, input_ports, output_ports
+from dagflow.model.operator.ports import BATCH, NET, RECORD, STREAM, OutputPort, handlers_of, input_ports, output_ports
 from dagflow.model.types.forms import to_records
 from dagflow.model.types.plain_data import dumps
 from dagflow.planning.forms import preferred_form
@@ -256,7 +256,7 @@ class OperatorTask:
         self.retracted: dict[str, list[Any]] = {port: [] for port in outputs}
         self.chunks: dict[str, list[tuple[str, int]]] = {port: [] for port in outputs}
         for port in input_ports(type(operator)):
-            getattr(operator, port).is_changing = operator.takes_changes
+            vars(getattr(operator, port)).update(is_changing=operator.takes_changes, record_type=self._types[port])
         for port, outlet in self._node.outlets.items():
             outlet.inlets.append(_Received(self._types[port], self.emitted[port], self.retracted[port]))
             _count_calls(getattr(operator, port), outlet, self.chunks[port])
@@ -364,7 +364,7 @@ class OperatorTask:
     def _inlet(self, port: str, form: str) -> PortFront:
         offered = self._offered(port)
         if form not in offered:
-            forms = tuple(each for each in (RECORD, STREAM, BATCH) if each in offered)
+            forms = tuple(each for each in (RECORD, STREAM, BATCH, NET) if each in offered)
             raise UnknownName(f"form of {type(self.operator).__name__}", form, forms)
         inlet = self._node.inlets.get(port)
         if inlet is None or inlet.form != form:

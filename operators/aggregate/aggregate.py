@@ -101,13 +101,13 @@ class _OneAggregate(Operator, Generic[T, K, V]):
     @input.stream
     def add_all(self, records: Iterator[T]) -> None:
         """Take records in."""
-        self._of_records.add(self.records, records, -1 if self._context.retracts else 1, keeps_all=self.input.is_changing)
+        self._of_records.add(self.records, records, self._context.sign, keeps_all=self.input.is_changing)
         self.bound_groups()
 
     @input.batch(when=lambda operator: not operator.has_functions())
     def add_batch(self, batch: pa.RecordBatch) -> None:
         """Take a batch in."""
-        sign, of, keeps_all = -1 if self._context.retracts else 1, self.aggregate[1], self.input.is_changing
+        sign, of, keeps_all = self._context.sign, self.aggregate[1], self.input.is_changing
         check_columns(batch.schema, "of", of)
         check_columns(batch.schema, "by", self.by)
         check_objects(batch, self.by, of)

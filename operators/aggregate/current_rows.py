@@ -93,7 +93,7 @@ class CurrentRows(Operator, Generic[T]):
     @input.batch
     def add(self, batch: pa.RecordBatch) -> None:
         """Take rows in."""
-        self._changes().add(batch, -1 if self._context.retracts else 1)
+        self._changes().add(batch, self._context.sign)
 
     def _changes(self) -> Portions:
         self.changes = self.changes or Portions([lambda batch: self._keys(batch).column(GROUP).to_numpy()])
@@ -157,10 +157,7 @@ class CurrentRows(Operator, Generic[T]):
                 check_alike(field.name, before, field.type)
         before = net.kept(self.rows.lookup(net.keys), COUNT)
         counts = self._context.standing(before + net.counts, lambda at: net.rows.slice(at, 1).to_pylist()[0])
-        stays = net.where(counts > 0)
-        columns = {f".{field.name}": stays.rows.column(field.name) for field in stays.rows.schema}
-        self.rows.put(stays.keys, {COUNT: pa.array(counts[counts > 0]), **columns})
-        self.rows.remove(net.where(counts == 0).keys)
+        self.rows.keep(net, COUNT, counts, with_rows=True)
         if self.partition_columns:
             self._note(net.rows)
         moved = counts - before

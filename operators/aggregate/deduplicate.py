@@ -223,7 +223,7 @@ class Deduplicate(FirstOfEach[T], Generic[T]):
         if self.scope == "window":
             super().pass_batch(batch)
         elif self.is_ranked:
-            table = self._ranking.table(batch, -1 if self._context.retracts else 1, self.input)
+            table = self._ranking.table(batch, self._context.sign, self.input)
             self.ranked.add_bounded(table, self._ranking, self.input, keeps_all=self.input.is_changing)
         else:
             is_untyped = self.input.record_type is Any  # such rows cross the exchange as dicts, which are one value
@@ -232,7 +232,7 @@ class Deduplicate(FirstOfEach[T], Generic[T]):
 
     def _is_new(self, content: Content) -> bool:
         before = self.numbers.get(content)
-        self.numbers[content] = (before or 0) + (-1 if self._context.retracts else 1)
+        self.numbers[content] = (before or 0) + self._context.sign
         return before is None
 
     @property

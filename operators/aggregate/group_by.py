@@ -79,9 +79,8 @@ class _Rows(Operator):
     @input.batch
     def add(self, batch: pa.RecordBatch) -> None:
         """Take rows in."""
-        sign = -1 if self._context.retracts else 1
         for rows in self.with_key("input", batch) or (batch,):
-            self._grouping.add(self.groups, rows, sign, keeps_all=self.input.is_changing)
+            self._grouping.add(self.groups, rows, self._context.sign, keeps_all=self.input.is_changing)
 
 
 @attrs.define

@@ -136,7 +136,7 @@ class Sort(Operator, Generic[T]):
     @input.batch
     def add(self, batch: pa.RecordBatch) -> None:
         """Take rows in."""
-        rows = self._ranking.table(batch, -1 if self._context.retracts else 1, self.input)
+        rows = self._ranking.table(batch, self._context.sign, self.input)
         self.ranked.add(rows, self._ranking, keeps_all=self._keeps_all)
 
     def end_window(self) -> None:

@@ -222,7 +222,7 @@ class TopN(PartialTopN[T], Generic[T]):
         if self.scope == "window":
             super().add_batch(batch)
             return
-        rows = self._ranking.table(batch, -1 if self._context.retracts else 1, self.input)
+        rows = self._ranking.table(batch, self._context.sign, self.input)
         self.ranked.add_bounded(rows, self._ranking, self.input, keeps_all=self.input.is_changing)
 
     @property

@@ -251,11 +251,7 @@ class Tumbling(Operator, Generic[T, K, V]):
     @input.stream
     def add_all(self, records: Iterator[T]) -> None:
         """Take records in. Raises TypeError, ValueError for a record without an event time in a window."""
-        self._of_records.add(self.records, self._on_time(records), self._sign, keeps_all=self.input.is_changing)
-
-    @property
-    def _sign(self) -> int:
-        return -1 if self._context.retracts else 1
+        self._of_records.add(self.records, self._on_time(records), self._context.sign, keeps_all=self.input.is_changing)
 
     def _on_time(self, records: Iterator[T]) -> Iterator[tuple[tuple[int, Any], Any]]:
         """Yield start and key, and the value, of records that are not late. Late ones are counted and emitted."""
@@ -293,7 +289,7 @@ class Tumbling(Operator, Generic[T, K, V]):
             self._context.count("late", late)
             batch, starts = batch.filter(pa.array(~is_late)), starts[~is_late]
         rows = batch.select(dict.fromkeys([*self._names, *names_of(of)])).append_column(START, pa.array(starts.copy()))
-        self._by_columns.add(self.groups, rows, self._sign, keeps_all=self.input.is_changing)
+        self._by_columns.add(self.groups, rows, self._context.sign, keeps_all=self.input.is_changing)
         if not self.never_late:
             self._context.saw(latest)
 

@@ -237,7 +237,7 @@ class HashJoin(Operator, Generic[L, R, O]):
     def hold_all(self, records: Iterator[L]) -> None:
         """Keep the records of the left side for the end of the window."""
         if self.scope == "all":
-            self._record_sides[0].add(records, self._context.place, self._sign)
+            self._record_sides[0].add(records, self._context.place, self._context.sign)
             return
         chunk = list(records)
         self._waiting.add((self._context.place, chunk), len(chunk))
@@ -247,7 +247,7 @@ class HashJoin(Operator, Generic[L, R, O]):
         """Do the same for a batch."""
         self._rows.check_key("left", batch.schema)
         if self.scope == "all":
-            self._waiting_rows().add(batch, self._sign, 0)
+            self._waiting_rows().add(batch, self._context.sign, 0)
         else:
             self._waiting.add(batch, batch.num_rows)
 
@@ -255,7 +255,7 @@ class HashJoin(Operator, Generic[L, R, O]):
     def add_all(self, records: Iterator[R]) -> None:
         """Take the records of the right side in."""
         if self.scope == "all":
-            self._record_sides[1].add(records, self._context.place, self._sign)
+            self._record_sides[1].add(records, self._context.place, self._context.sign)
         else:
             self.side.add_records(records, getter(self.partition_key("right")), self._limits)
 
@@ -264,13 +264,9 @@ class HashJoin(Operator, Generic[L, R, O]):
         """Do the same for a batch."""
         self._rows.check_key("right", batch.schema)
         if self.scope == "all":
-            self._waiting_rows().add(batch, self._sign, 1)
+            self._waiting_rows().add(batch, self._context.sign, 1)
         else:
             self.side.add_batch(batch, self._limits)
-
-    @property
-    def _sign(self) -> int:
-        return -1 if self._context.retracts else 1
 
     def _waiting_rows(self) -> Portions:
         self.portions = self.portions or Portions([side.groups for side in self._row_sides])

@@ -1,16 +1,18 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import attrs
 import pyarrow.compute as pc
 import pytest
 
-from dagflow import DAG, InputPort, Operator, OutputPort, ReaderRecord
+from dagflow import DAG, InputPort, NetRows, Operator, OutputPort, ReaderRecord
 from dagflow.errors import NotSupported
 from dagflow.planning.plan import Forms
 from dagflow.planning.steps import make_plan
 from operators import BlockReader, Console, FileSplitterInput, Filter, Map, RecordWriter
+
+T = TypeVar("T")
 
 
 def forms_of(*middle: Operator, reader: Any = None, sink: Operator | None = None) -> Forms:
@@ -74,3 +76,30 @@ def test_types_without_an_arrow_form_cannot_become_batches() -> None:
     with pytest.raises(NotSupported, match=r"records of complex cannot become batches on the way from m0\.output to m1\.input"):
         forms_of(Objects(), Filter[complex](pc.field("value") != 0), sink=Console())
     assert forms_of(Objects(), Filter(bool), sink=Console()).converted == {}
+
+
+@attrs.define
+class Nets(Operator, Generic[T]):
+    input = InputPort[ReaderRecord[str]](partition_by="record")
+    output = OutputPort[T]()
+
+    @input.net
+    def add(self, net: NetRows[Any]) -> None: ...
+
+
+def test_net_changes_come_as_batches_and_what_follows_has_the_form_that_fits() -> None:
+    forms = forms_of(Nets[str](), Filter[str](pc.field("value") != ""), sink=Console())
+    assert shown(forms.handled)["m0.input"] == "net"
+    assert (shown(forms.emitted)["lines.messages"], shown(forms.emitted)["m0.output"]) == ("batch", "batch")
+    assert shown(forms_of(Nets[complex](), sink=Console()).emitted)["m0.output"] == "record"
+    with pytest.raises(NotSupported, match=r"records of complex cannot become batches on the way from m0\.output to m1\.input"):
+        forms_of(Objects(), NetsObjects(), sink=Console())
+
+
+@attrs.define
+class NetsObjects(Operator):
+    input = InputPort[complex](partition_by="*")
+    output = OutputPort[str]()
+
+    @input.net
+    def add(self, net: NetRows[Any]) -> None: ...

@@ -338,6 +338,18 @@ class ClassWrong(DagError, TypeError):
 
 
 @error
+class NetHandlerWrong(ClassWrong):
+    """A handler of net changes has others beside it, would not get all rows that are equal, or expects rows of one sign."""
+
+    code: ClassVar[str] = "DF060"
+    example = {
+        "operator": "Totals",
+        "reason": "port 'input' has @input.net and @input.process, but only add() would be called (app.py:12)",
+        "help": "remove @input.process, or write @input.net(when=…) for the instances that it is for",
+    }
+
+
+@error
 class PortUnbound(DagError):
     """`emit` was called outside of a window. `doing`: the method that called it."""
 
@@ -452,7 +464,7 @@ class ChangesRefused(DagError, TypeError):
                     "use a sink of files or tables without a mode, which keeps the current result; write the rows of a table\n"
                     "        by key, mode='upsert', keys=[…]; or write each change to a log or to files: mode='changelog'"
                     if self.is_sink
-                    else "let the operator handle context.retracts, and declare takes_changes = True"
+                    else f"let the operator handle the net changes of a window, in a method marked @{self.port.rpartition('.')[2]}.net"
                 ),
             ]
         )

@@ -13,7 +13,7 @@ import attrs
 
 from dagflow.errors import DagError
 from dagflow.model.errors.classes import HandlerTwice, HandlerTypeWrong, NameReserved, SignatureWrong
-from dagflow.model.errors.dag import ClassWrong
+from dagflow.model.errors.dag import ClassWrong, NetHandlerWrong
 from dagflow.model.graph.module import Module
 from dagflow.model.operator.base import InputOperator, Operator
 from dagflow.model.operator.call_sites import shown
@@ -21,21 +21,24 @@ from dagflow.model.operator.ports import (
     BATCH,
     COMBINES,
     MARKS,
+    NET,
     RECORD,
     STREAM,
     OutputPort,
     Port,
     combiners_of,
     handlers_of,
+    net_mark,
     ports_of,
 )
 from dagflow.model.operator.protocols import DEFAULTS
 from dagflow.model.operator.state import StateField
 from dagflow.model.types.comparison import annotations_of, arguments_as, difference, own_annotations, substitute, type_name
+from dagflow.model.types.net_changes import NetRows
 
-_DECORATORS = {(MARKS, RECORD): "process", (MARKS, STREAM): "stream", (MARKS, BATCH): "batch"}
+_DECORATORS = {(MARKS, RECORD): "process", (MARKS, STREAM): "stream", (MARKS, BATCH): "batch", (MARKS, NET): "net"}
 _DECORATORS |= {(COMBINES, RECORD): "combine", (COMBINES, BATCH): "combine_batch"}
-_CALLED = {"process": "self, record", "stream": "self, records", "batch": "self, batch"}
+_CALLED = {"process": "self, record", "stream": "self, records", "batch": "self, batch", "net": "self, net"}
 _CALLED |= {"combine": "self, one, other", "combine_batch": "self, batch"}
 _MISSING: Any = object()
 _MUTABLE = (collections.abc.MutableSequence, collections.abc.MutableMapping, collections.abc.MutableSet)  # deques, arrays, …
@@ -59,6 +62,7 @@ def of_operator(operator: Operator) -> Iterator[DagError]:
         return
     problems = [
         *handlers_twice(cls),
+        *net_handlers(operator),
         *names_taken(cls, Operator if not isinstance(operator, InputOperator) else InputOperator),
         *lifecycle_signatures(operator),
         *handler_signatures(operator),
@@ -91,6 +95,36 @@ def handlers_twice(cls: type) -> Iterator[DagError]:
                     if first != name:
                         ends = {"first": line_of(vars(klass)[first]), "second": line_of(value)}
                         yield HandlerTwice(klass.__qualname__, mark.port.name, decorator, **ends)
+
+
+def net_handlers(operator: Operator) -> Iterator[DagError]:
+    """Yield handlers of net changes beside others that would never be called, and those that expect rows of one sign."""
+    cls = type(operator)
+    for port, forms in handlers_of(cls).items():
+        if (mark := net_mark(operator, port)) is None:
+            continue
+        net, name, function = f"@{port}.net", forms[NET], inspect.unwrap(getattr(cls, forms[NET]))
+        others = " and ".join(f"@{port}.{_DECORATORS[MARKS, form]}" for form in forms if form != NET)
+        for wrong, reason, told in (
+            (
+                others and mark.when is None,
+                f"port {port!r} has {net} and {others}, but only {name}() would be called",
+                f"remove {others}, or write {net}(when=…) for the instances that it is for",
+            ),
+            (
+                inspect.getattr_static(cls, "takes_changes") is False,
+                f"takes_changes = False, but {name}() gets the net changes of port {port!r}",
+                f"remove takes_changes: {net} sets it; where rows are only added, all counts are positive",
+            ),
+            (
+                {"retracts"}
+                < {"retracts", "context", "_context"}.intersection(getattr(function, "__code__", line_of.__code__).co_names),
+                f"{name}() reads context.retracts, which is False there: the net changes of port {port!r} have both signs",
+                "take the sign from the counts: for record, count in net.records(): …",
+            ),
+        ):
+            if wrong:
+                yield NetHandlerWrong(cls.__qualname__, f"{reason} ({line_of(function)})", told)
 
 
 def names_taken(cls: type, base: type) -> Iterator[DagError]:
@@ -250,10 +284,10 @@ def _given(tp: Any, form: str, annotated: Any) -> tuple[str, str | None]:
         import pyarrow as pa
 
         return "a pyarrow.RecordBatch", difference(pa.RecordBatch, annotated)
-    if form == STREAM:
-        items = arguments_as(annotated, collections.abc.Iterable)
-        wrong = [difference(collections.abc.Iterator, annotated), *(difference(tp, item) for item in items)]
-        return f"Iterator[{type_name(tp)}]", next(filter(None, wrong), None)
+    if form in (STREAM, NET):
+        given, outer = (collections.abc.Iterator, collections.abc.Iterable) if form == STREAM else (NetRows, NetRows)
+        wrong = [difference(given, annotated), *(difference(tp, item) for item in arguments_as(annotated, outer))]
+        return f"{given.__name__}[{type_name(tp)}]", next(filter(None, wrong), None)
     return type_name(tp), difference(tp, annotated)
 
 

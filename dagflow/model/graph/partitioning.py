@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dagflow.errors import DagError
+from dagflow.model.errors.dag import NetHandlerWrong
 from dagflow.model.errors.partitioning import KeyConflict, KeyFixed, KeyMissing, KeyRefused, KeyTypeRefused
 from dagflow.model.graph.dag import OperatorNode, PortName
-from dagflow.model.operator.ports import input_ports
+from dagflow.model.operator.ports import input_ports, net_mark
 from dagflow.model.types.equality import not_hashable
 from dagflow.model.types.keys import WHOLE, Key, key_of
 
@@ -63,22 +64,25 @@ def wrong_keys(
 
     `connected`: its input ports with a stream; `columns` of their records, and the `types` of these.
     """
-    keyed, missing = [], []
+    keyed, missing = list[str](), list[str]()
     for port in connected:
         name, given = str(PortName(node.name, port)), key_given(node, port)
         if node.operator.partition_key_fixed and not _same_key(given, own := own_key(node, port)):
             yield KeyFixed(name, repr(given), str(key_of(own)), node.where)
             continue
-        if given is None:
-            missing.append(port)
-            continue
-        keyed.append(port)
+        (missing if given is None else keyed).append(port)
         try:
             key = key_of(given)
         except ValueError as error:
             yield KeyRefused(name, repr(given), str(error), (), node.where)
             continue
-        assert key is not None
+        mark = net_mark(node.operator, port)
+        if mark is not None and (key is None or not {*key.columns} <= {*(mark.names or key.columns)}):
+            unmet = f"equal rows of port {port!r}, which @{port}.net counts, may be in two partitions: its key is {key}"
+            told = f'{port} = InputPort[…](partition_by="*"), or by columns, which are among the names of @{port}.net(names=[…])'
+            yield NetHandlerWrong(type(node.operator).__qualname__, f"{unmet} ({node.where})", told)
+        if key is None:
+            continue
         known = columns(PortName(node.name, port))
         for column in key.columns if known is not None else ():
             if column not in (known or ()) and column != WHOLE:

@@ -10,7 +10,7 @@ import attrs
 from dagflow.model.errors.dag import ClassWrong
 from dagflow.model.operator.component import Component
 from dagflow.model.operator.context import OperatorContext
-from dagflow.model.operator.ports import PROXIES, InputPort, OutputPort, Port, forms_handled, ports_of
+from dagflow.model.operator.ports import MARKS, NET, NET_CHANGES, PROXIES, InputPort, OutputPort, Port, forms_handled, ports_of
 from dagflow.model.operator.protocols import (
     KeepsCurrent,
     Keyed,
@@ -21,6 +21,7 @@ from dagflow.model.operator.protocols import (
     Stateful,
     WritesFiles,
 )
+from dagflow.model.operator.state import WindowState
 from dagflow.model.operator.validators import one_of, records_or_share, share_or_count
 
 OnError = Literal["fail", "skip", "route"]
@@ -79,7 +80,7 @@ class Operator(Component, Keyed, KeepsCurrent, Stateful, SchemaAware, ReadsFiles
             said, and an operator that keeps `WindowState` or emits in `end_window` is taken to mean all input. A subclass may
             make it a property.
         takes_changes: True if the operator also handles rows that are taken back (`context.retracts`). Functions of single rows
-            handle them without knowing.
+            handle them without knowing. A class with a handler of net changes (`InputPort.net`) has it.
         emits_changes: whether it may take back what it has emitted (`OutputPort.retract`), so that its streams are changing ones:
             True always, False never; None: if one of its inputs is.
         selects_rows: True if what each of its ports emits are rows that have arrived at one, each at most once: then columns that
@@ -119,6 +120,9 @@ class Operator(Component, Keyed, KeepsCurrent, Stateful, SchemaAware, ReadsFiles
                     reason=f"port {name!r} is a {type(port).__name__}, but an operator handles and emits records itself",
                     help=f"write {name} = {type(port).__name__.removeprefix('Proxy')}[…](), or derive the class from Module",
                 )
+        if any(mark.form == NET for value in vars(cls).values() for mark in getattr(value, MARKS, ())):
+            cls.takes_changes = vars(cls).get("takes_changes", True)
+            setattr(cls, NET_CHANGES, WindowState(factory=dict))
 
     def __reduce__(self) -> Any:
         """Pickle fields and type arguments only: what `setup` makes never travels."""
@@ -126,12 +130,12 @@ class Operator(Component, Keyed, KeepsCurrent, Stateful, SchemaAware, ReadsFiles
         return _remake, (cls, fields_of(self), getattr(self, "__orig_class__", None))
 
     def offered_forms(self, port: str) -> frozenset[str]:
-        """Return the forms in which this instance handles `port`, of `record`, `stream` and `batch`; see `when` of InputPort."""
+        """Return the forms in which this instance handles `port`: `record`, `stream`, `batch` or `net`; see InputPort."""
         return forms_handled(self, port)
 
     def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
         """Return the forms, `record` or `batch`, in which an output port can emit when the input is handled in form `handled`."""
-        return frozenset({"batch" if handled == "batch" else "record"})
+        return frozenset({"record", "batch"} if handled == NET else {"batch" if handled == "batch" else "record"})
 
     def setup(self, context: OperatorContext) -> None:
         """Create whatever cannot be pickled, such as connections and buffers. Called once, before the first window."""

@@ -313,6 +313,11 @@ class OperatorContext:
         return None if cursor.paths else cursor.part
 
     @property
+    def sign(self) -> int:
+        """In handlers: 1, or -1 where the rows at hand are taken back."""
+        return -1 if self.retracts else 1
+
+    @property
     def is_rebalanced(self) -> bool:
         """True if other tasks may steal parts of the work items while they are read."""
         return self.services.stealable is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, overload
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, get_args, overload
 
 import attrs
 
@@ -28,22 +28,40 @@ OneRecordType_contra = TypeVar("OneRecordType_contra", contravariant=True)
 
 Handler = TypeVar("Handler", bound=Callable[..., None])
 
-RECORD, STREAM, BATCH = "record", "stream", "batch"
+RECORD, STREAM, BATCH, NET = "record", "stream", "batch", "net"
+IN_COLUMNS = frozenset({BATCH, NET})
+"""The forms of handlers for which records travel as batches."""
 DAG_OF = "_dag"
 """The name under which operators and modules have the DAG that they were added to."""
 MARKS, COMBINES = "__dagflow_handles__", "__dagflow_combines__"
+NET_CHANGES = "_net_changes"
+"""The `WindowState` in which an operator has, by port, the batches for its handlers of net changes, each with its sign."""
 
 Combine = TypeVar("Combine", bound=Callable[..., Any])
 When = Callable[[Any], bool]
+Names = Sequence[str] | Callable[[Any], Sequence[str] | None] | None
 
 
 @attrs.frozen
 class HandlerMark:
-    """The mark that a decorator puts on a method: the port and form it handles, and a condition on the operator, if any."""
+    """The mark that a decorator puts on a method: the port and form it handles, and a condition on the operator, if any.
+
+    `names`: of the columns by which rows are netted, or a function of the operator that returns them; None: all.
+    """
 
     port: InputPort[Any]
     form: str
     when: When | None = None
+    names: Any = None
+
+
+class Decorator(Protocol):
+    """A decorator of handlers: `@input.process`, or `@input.process(when=…)`."""
+
+    @overload
+    def __call__(self, handler: Handler, /) -> Handler: ...
+    @overload
+    def __call__(self, /, *, when: When) -> Callable[[Handler], Handler]: ...
 
 
 class Port:
@@ -102,11 +120,13 @@ class InputPort(Port, Generic[OneRecordType_contra]):
             on them and `record_type` does not declare them; otherwise None.
         is_changing: True if rows that arrive may be taken back later.
 
-    The decorators `process`, `stream` and `batch` mark a method as a handler of the port. An operator may handle a port in
+    The decorators `process`, `stream`, `batch` and `net` mark a method as a handler of the port. An operator may handle a port in
     several forms; the framework calls the one that fits its neighbours. `when`, a function of the operator, restricts a handler
     to the instances for which it returns True:
 
         @input.batch(when=lambda operator: operator.encoding == "utf-8")
+
+    A handler of net changes, `net`, stands alone: where it applies, the port has no other.
     """
 
     record_type: Any = Any
@@ -207,40 +227,49 @@ class InputPort(Port, Generic[OneRecordType_contra]):
             return None
         rows = one_batch([batch for batch, _ in changes])
         signs = np.concatenate([np.full(batch.num_rows, sign) for batch, sign in changes])
-        return net_changes(rows, self.keys_of(rows, names, by), signs)
+        return net_changes(rows, self.keys_of(rows, names, by), signs, self.record_type)
 
-    @overload
-    def process(self, handler: Handler, /) -> Handler: ...
-    @overload
-    def process(self, /, *, when: When) -> Callable[[Handler], Handler]: ...
-    def process(self, handler: Any = None, /, *, when: When | None = None) -> Any:
+    @property
+    def process(self) -> Decorator:
         """Mark `handler(self, record)`, which is called once for each record."""
-        return self._marking(handler, RECORD, when)
+        return functools.partial(self._marking, RECORD)
 
-    @overload
-    def stream(self, handler: Handler, /) -> Handler: ...
-    @overload
-    def stream(self, /, *, when: When) -> Callable[[Handler], Handler]: ...
-    def stream(self, handler: Any = None, /, *, when: When | None = None) -> Any:
+    @property
+    def stream(self) -> Decorator:
         """Mark `handler(self, records)`, which is called with an iterator over a bounded run of records.
 
         This is the fastest form for work on single records. Finish with a record before taking the next one: when the handler
         raises, the framework blames the record taken last, and calls the handler again with the same iterator, which resumes
         behind that record. A handler that reads ahead must catch its own errors.
         """
-        return self._marking(handler, STREAM, when)
+        return functools.partial(self._marking, STREAM)
 
-    @overload
-    def batch(self, handler: Handler, /) -> Handler: ...
-    @overload
-    def batch(self, /, *, when: When) -> Callable[[Handler], Handler]: ...
-    def batch(self, handler: Any = None, /, *, when: When | None = None) -> Any:
+    @property
+    def batch(self) -> Decorator:
         """Mark `handler(self, batch)`, which is called with a `pyarrow.RecordBatch`.
 
         When it raises and `on_error` skips or routes records, the framework calls it again with parts of the batch, down to the
         rows to blame. What it emitted and kept in its WindowState is undone first; other side effects are not.
         """
-        return self._marking(handler, BATCH, when)
+        return functools.partial(self._marking, BATCH)
+
+    @overload
+    def net(self, handler: Handler, /) -> Handler: ...
+    @overload
+    def net(self, /, *, names: Names = None, when: When | None = None) -> Callable[[Handler], Handler]: ...
+    def net(self, handler: Any = None, /, *, names: Names = None, when: When | None = None) -> Any:
+        """Mark `handler(self, net)`, which is called once for a window, before `end_window`, with its `NetRows`.
+
+        The framework keeps what comes until then. Rows that are added and taken back in the window cancel; where none are left,
+        the handler is not called. Where rows only come, all numbers are positive. The handler may emit and retract. When it
+        raises, the run ends, whatever `on_error` says: no single record is to blame. A class with such a handler has
+        `takes_changes`. The port needs a key, by which equal rows meet; keys for a `TableState` need one of columns.
+
+        `@input.net(names=["shop"])`: rows are equal where these columns are, among which are those of the key. A function of the
+        operator may return them. Without `names`, all columns are compared. Other handlers of the port are for instances for
+        which `when` does not hold.
+        """
+        return self._marking(NET, handler, when=when, names=names)
 
     def combine(self, combine: Combine) -> Combine:
         """Mark `combine(self, one, other)`, which merges two records with the same key before they cross an exchange.
@@ -258,8 +287,8 @@ class InputPort(Port, Generic[OneRecordType_contra]):
         """
         return _marked_as(combine, HandlerMark(self, BATCH), COMBINES)
 
-    def _marking(self, handler: Any, form: str, when: When | None) -> Any:
-        mark = HandlerMark(self, form, when)
+    def _marking(self, form: str, handler: Any = None, /, *, when: When | None = None, names: Names = None) -> Any:
+        mark = HandlerMark(self, form, when, (names,) if isinstance(names, str) else names)
         return _marked_as(handler, mark) if handler is not None else lambda method: _marked_as(method, mark)
 
 
@@ -403,10 +432,29 @@ def handlers_of(cls: type) -> dict[str, dict[str, str]]:
 
 
 def forms_handled(operator: object, port: str) -> frozenset[str]:
-    """Return the forms in which an instance handles a port: those of the handlers whose `when` holds for it."""
+    """Return the forms in which an instance handles a port: those of the handlers whose `when` holds for it; `net` alone."""
     cls: Any = type(operator)
     forms = _marked(cls, MARKS).get(port, {})
-    return frozenset(form for form, (_, mark) in forms.items() if mark.when is None or mark.when(operator))
+    handled = frozenset(form for form, (_, mark) in forms.items() if mark.when is None or mark.when(operator))
+    return handled & {NET} or handled
+
+
+def net_mark(operator: object, port: str) -> HandlerMark | None:
+    """Return the mark by which an instance handles the net changes of a port, with `names` as names; None where it does not."""
+    cls: Any = type(operator)
+    mark = _marked(cls, MARKS)[port][NET][1] if NET in forms_handled(operator, port) else None
+    return mark and attrs.evolve(mark, names=mark.names(operator) if callable(mark.names) else mark.names)
+
+
+def handle_net(operator: Any, port: str, handler: Callable[[NetRows], Any]) -> Any:
+    """Call a handler of net changes with what a window comes to, and forget the rows. It is not called where nothing is left."""
+    from dagflow.model.types.keys import WHOLE, key_of
+
+    bound, mark, said = getattr(operator, port), net_mark(operator, port), operator.partition_key(port)
+    key = key_of(bound.partition_by if said is None else said)
+    by = key.columns if key is not None and key.columns and key.columns != (WHOLE,) else None
+    net = bound.net_changes(getattr(operator, NET_CHANGES).pop(port, ()), mark and mark.names, by)
+    return handler(net) if net is not None and len(net.counts) else None
 
 
 def combiners_of(cls: type) -> dict[str, dict[str, str]]:

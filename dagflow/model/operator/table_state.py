@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
+    from dagflow.model.types.net_changes import NetRows
+
 MAX_WAITING_BYTES = 64 << 20
 """The bytes of changed rows that wait in memory for the window's end. More wait in a temporary file."""
 Found = list[tuple[Any, KeyedRows, Any]]
@@ -142,6 +144,18 @@ class KeyedTable:
             schema = schema_of(part.keys.type, list(declared.items()))
             self._changes.append((part.kind, rows_of(part.keys, some, schema, codes=part.codes)))
             self._bound()
+
+    def keep(self, net: NetRows[Any], column: str, counts: np.ndarray[Any, Any], *, with_rows: bool = False) -> None:
+        """Put into a column how many of each of some rows there are from now on, and remove those of which there are none.
+
+        `with_rows`: the columns of the rows too, each under its name behind a dot.
+        """
+        from dagflow.arrow_types.buffers import of_numbers
+
+        stays = net.where(counts != 0)
+        columns = {f".{name}": stays.rows.column(name) for name in stays.rows.schema.names if with_rows}
+        self.put(stays.keys, {column: of_numbers(counts[counts != 0]), **columns})
+        self.remove(net.where(counts == 0).keys)
 
     def remove(self, keys: pa.Array | pa.RecordBatch | TableKeys) -> None:
         """Remove the rows of keys."""

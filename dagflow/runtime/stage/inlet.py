@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn, get_origin
 
 from dagflow.model.operator.context import RecordOrigin
-from dagflow.model.operator.ports import BATCH, STREAM
+from dagflow.model.operator.ports import IN_COLUMNS, NET, NET_CHANGES, STREAM
 from dagflow.model.types.forms import open_fields, schema_of, to_batch
 from dagflow.model.types.records import ReaderRecord, excerpt
 from dagflow.runtime.stage.blame import (
@@ -47,7 +47,7 @@ class Inlet:
         self.count = 0
         self.converted = 0
         self._batch_at_hand: tuple[pa.RecordBatch, int] | None = None  # as it came, and the row at which the chunk at hand begins
-        self._returned: Any = None  # by the handler, in this window
+        self.returned: Any = None  # by the handler, in this window
         self._time = node.steps.time
 
     def take(self, chunk: list[Any] | pa.RecordBatch, retracts: bool = False) -> None:
@@ -67,7 +67,7 @@ class Inlet:
         try:
             if isinstance(chunk, list):
                 self.count += len(chunk)
-                if self.form == BATCH:
+                if self.form in IN_COLUMNS:
                     self.converted += len(chunk)
                     batch = self._to_batch(chunk, self.type if self.type is not Any else self._type_of(chunk[0]))
                     if batch is not None:
@@ -76,7 +76,7 @@ class Inlet:
                     self._records(chunk)
             else:
                 self.count += chunk.num_rows
-                if self.form != BATCH:
+                if self.form not in IN_COLUMNS:
                     self.converted += chunk.num_rows
                     return self._converted(chunk, retracts)
                 self._batch(chunk)
@@ -142,14 +142,14 @@ class Inlet:
             try:
                 if self.form == STREAM:
                     if (returned := handler(iterator)) is not None:
-                        self._returned = returned
+                        self.returned = returned
                     if iterator.__length_hint__():
                         text = f"the stream handler of {self.port!r} left {iterator.__length_hint__()} records unread"
                         self.node.fail(self.doing, ValueError(text), None)  # no record's fault: no `on_error` skips it
                 else:
                     for record in iterator:
                         if (returned := handler(record)) is not None:
-                            self._returned = returned
+                            self.returned = returned
                 self.node.is_busy = False
                 if unchanged is not None:
                     unchanged.check(self.doing)
@@ -181,7 +181,7 @@ class Inlet:
 
     def refuse_returned(self) -> None:
         """At the end of a window, fail if the handler has returned records, and the operator has emitted none."""
-        returned, self._returned = self._returned, None
+        returned, self.returned = self.returned, None
         node = self.node
         if returned is None or node.has_emitted():
             return
@@ -204,6 +204,9 @@ class Inlet:
         return f"{self.handler.__name__}() of port {self.port!r}"
 
     def _batch(self, batch: pa.RecordBatch) -> None:
+        if self.form == NET:
+            getattr(self.node.operator, NET_CHANGES).setdefault(self.port, []).append((batch, self.node.context.sign))
+            return
         unchanged = self.node.unchanged
         if unchanged is not None:
             batch = unchanged.received(self.port, batch)
@@ -211,7 +214,7 @@ class Inlet:
         if self.node.operator.on_error == "fail":
             try:
                 if (returned := self.handler(batch)) is not None:
-                    self._returned = returned
+                    self.returned = returned
             except (Exception, SystemExit) as error:  # noqa: BLE001  # user code may raise anything
                 self._fail(batch, error)
         else:
@@ -246,7 +249,7 @@ class Inlet:
         self.node.hold()
         try:
             if (returned := self.handler(batch)) is not None:
-                self._returned = returned
+                self.returned = returned
         except (Exception, SystemExit) as error:  # noqa: BLE001  # user code may raise anything
             self._refuse_other_columns(batch)
             self.node.release(keep=batch.num_rows == 1)

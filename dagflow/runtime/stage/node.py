@@ -14,6 +14,7 @@ from dagflow.model.errors.running import NeverInserted
 from dagflow.model.operator.base import ErrorRecord, Operator
 from dagflow.model.operator.context import OperatorContext, RecordOrigin
 from dagflow.model.operator.map_state import TrackedDict
+from dagflow.model.operator.ports import NET_CHANGES
 from dagflow.model.operator.protocols import LocatesRows
 from dagflow.model.operator.state import state_fields
 from dagflow.model.operator.table_state import KeyedTable
@@ -34,6 +35,7 @@ class PortFront(StreamEnd, Protocol):
     handler: Callable[[Any], Any]
     count: int
     converted: int
+    returned: Any
     source: SourcePlan | None
     is_changing: bool
     tap: Tap | None
@@ -198,7 +200,7 @@ class Node:
 
     def kept(self) -> dict[str, Any]:
         """Return a copy of the operator's state within the window."""
-        values = {name: getattr(self.operator, name) for name in state_fields(type(self.operator))}
+        values = {name: getattr(self.operator, name) for name in state_fields(type(self.operator)) if name != NET_CHANGES}
         return {n: v.savepoint() if isinstance(v, TrackedDict | KeyedTable) else copy.deepcopy(v) for n, v in values.items()}
 
     def put_back(self, kept: dict[str, Any]) -> None:
@@ -223,11 +225,11 @@ class Node:
             for name, outlet in self.outlets.items():
                 outlet.inlets = inlets[name]
 
-    def call(self, doing: str, *arguments: Any) -> Any:
-        """Call a lifecycle method, and return its result."""
+    def call(self, doing: str, *arguments: Any, method: Callable[..., Any] | None = None) -> Any:
+        """Call a lifecycle method, or another one under that name, and return its result."""
         try:
             with self.steps.time.charging(self.account):
-                returned = getattr(self.operator, doing)(*arguments)
+                returned = (method or getattr(self.operator, doing))(*arguments)
         except Abort:
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001  # user code may raise anything

@@ -21,7 +21,7 @@ from dagflow.model.operator.context import (
     OperatorServices,
     SystemClock,
 )
-from dagflow.model.operator.ports import BATCH, RECORD, STREAM, handlers_of, output_ports
+from dagflow.model.operator.ports import BATCH, NET, RECORD, STREAM, handle_net, handlers_of, input_ports, output_ports
 from dagflow.model.operator.sink import Sink
 from dagflow.model.operator.state import freeze, renew, thaw
 from dagflow.model.types.plain_data import decode, encode
@@ -256,6 +256,9 @@ class Flow:
     def _end_window(self) -> None:
         """End the window in all operators, upstream first; what they emit then flows on."""
         for node in self.nodes.values():
+            for port in input_ports(type(node.operator)):
+                if (inlet := node.inlets.get(port)) is not None and inlet.form == NET:
+                    inlet.returned = node.call(inlet.handler.__name__, node.operator, port, inlet.handler, method=handle_net)
             node.call("end_window")
             node.flush()
             with self.time.charging(node.account):

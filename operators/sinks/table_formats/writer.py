@@ -228,7 +228,7 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
 
     def _sign(self) -> int:
         """Return the sign of the rows at hand: 0 where none are taken back."""
-        return (-1 if self._context.retracts else 1) if self.input.is_changing else 0
+        return self._context.sign if self.input.is_changing else 0
 
     def check_columns(self, port: str, schema: pa.Schema) -> None:
         """Raise ColumnNamesClash, TypeNotWritable, PartitionColumnRefused."""

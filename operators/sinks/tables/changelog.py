@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.types as t
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, Operator, OperatorContext, OutputPort, WindowState
+from dagflow import InputPort, NetRows, Operator, OperatorContext, OutputPort
 from operators.aggregate.accumulators import group_codes
 from operators.names import one_or_more
 from operators.sinks.tables.changes import netted
@@ -47,7 +47,6 @@ class Changelog(Operator, Generic[T]):
     {'shop': 'b', 'sold': 1, '_change_type': 'insert'}
     """
 
-    takes_changes: ClassVar[bool] = True
     emits_changes: ClassVar[bool | None] = False
     scope: ClassVar[Any] = "rows"
     partition_key_fixed: ClassVar[bool] = True
@@ -56,38 +55,32 @@ class Changelog(Operator, Generic[T]):
 
     input = InputPort[T](partition_by="*")
     output = OutputPort[Any]()
-    changes = WindowState[list[tuple[pa.RecordBatch, int]]](factory=list)
 
     def partition_key(self, port: str) -> Any:
         """Return the keys, so that both halves of an update meet; without any, the whole row."""
         return self.keys or None
+
+    def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
+        """Return batches: rows have columns."""
+        return frozenset({"batch"} if port == "output" else {"record"})
 
     def source_columns(self, port: str, columns: Sequence[str], made: Sequence[str]) -> dict[str, str]:
         """Return all columns of the input: a row is that of the change."""
         return {name: name for name in columns}
 
     def setup(self, context: OperatorContext) -> None:
-        """Keep the context, which tells whether rows are taken back."""
+        """Keep the context, which counts what comes into the result."""
         self._context = context
 
-    @input.batch
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Take rows in. Raises ChangeTypeTaken."""
-        if CHANGE_TYPE in batch.schema.names:
+    @input.net
+    def emit_changes(self, net: NetRows[T]) -> None:
+        """Emit the window's changes. Raises ChangeTypeTaken."""
+        if CHANGE_TYPE in net.rows.schema.names:
             raise ChangeTypeTaken(operator=self._context.name)
-        self.changes.append((batch, -1 if self._context.retracts else 1))
-
-    def end_window(self) -> None:
-        """Emit the window's changes."""
-        if not self.changes:
-            return
-        batches = [pa.Table.from_batches([batch]) for batch, _ in self.changes]
-        signs = np.concatenate([np.full(batch.num_rows, sign) for batch, sign in self.changes])
-        rows, count = netted(pa.concat_tables(batches, promote_options="permissive"), signs)
+        rows, count = netted(pa.table(net.rows), net.counts)  # each as often as it counts, those first that stand
         self._context.count_result(count, rows.num_rows - count)
-        if rows.num_rows:
-            for batch in with_kinds(rows, count, self.keys).to_batches(max_chunksize=ROWS_OF_A_BATCH):
-                self.output.emit_batch(batch)
+        for batch in with_kinds(rows, count, self.keys).to_batches(max_chunksize=ROWS_OF_A_BATCH):
+            self.output.emit_batch(batch)
 
 
 def with_kinds(rows: pa.Table, count: int, keys: tuple[str, ...]) -> pa.Table:
