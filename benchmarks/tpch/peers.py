@@ -47,15 +47,16 @@ def _plain(value: object) -> object:
 
 @attrs.frozen
 class Ours:
-    """dagflow's local runner: a final launch over all files, into a folder that is new each time."""
+    """dagflow's local runner: a launch over all files, which keeps nothing if it is `final`."""
 
     data: Path
     output: Path
     slots: int
+    final: bool = True
 
     def run(self, query: str) -> None:
         """Run a query in a launch of its own."""
-        launch(application(query, self.data, self.output), {"slots": self.slots}, runner="local", final=True).wait()
+        launch(application(query, self.data, self.output), {"slots": self.slots}, runner="local", final=self.final).wait()
 
     def rows(self) -> Rows:
         """Return the rows of the last launch."""
