@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import attrs
@@ -15,7 +16,7 @@ import pyarrow.types as t
 from dagflow.errors import suggest
 from operators.acero import acero, computed_by
 from operators.expressions.columns import Expression
-from operators.expressions.rules import CAN_FAIL, RULES, Misfit, Operand, literal, together
+from operators.expressions.rules import CAN_FAIL, RULES, WIDTHS, Misfit, Operand, Widths, literal, together
 
 ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, pa.ArrowKeyError)
 _MAX_PROGRAMS = 256
@@ -28,6 +29,7 @@ class CompiledExpression:
     Attributes:
         expression: the expression as it is written.
         arrow: the expression of `pyarrow.compute`.
+        narrow: the same with 38 digits for decimals that may need more, which is quicker; an error for values that do.
         type: its type.
         parts: the parts of both, small ones first.
     """
@@ -36,6 +38,7 @@ class CompiledExpression:
     arrow: Any
     type: pa.DataType
     parts: tuple[tuple[Expression, Any], ...]
+    narrow: Any = None
 
     def failing_part(self, row: pa.RecordBatch) -> Expression:
         """Return the smallest part that cannot be computed for a row."""
@@ -64,12 +67,32 @@ def program_for(expression: Expression, schema: pa.Schema) -> CompiledExpression
     compiled = _programs.get(key)
     if compiled is None:
         compiler = _Compiler(schema)
-        operand = compiler.compiled(expression)
-        compiled = CompiledExpression(expression, operand.arrow, operand.type, tuple(compiler.parts))
+        token = WIDTHS.set(widths := Widths())
+        try:
+            operand, narrow = compiler.compiled(expression), None
+            if widths.has_wide:
+                widths.narrow = True
+                with contextlib.suppress(ExpressionMisfit):
+                    narrow = _Compiler(schema).compiled(expression).arrow
+        finally:
+            WIDTHS.reset(token)
+        compiled = CompiledExpression(expression, operand.arrow, operand.type, tuple(compiler.parts), narrow)
         if len(_programs) >= _MAX_PROGRAMS:
             _programs.clear()
         _programs[key] = compiled
     return compiled
+
+
+def narrow_for(expression: Any, schema: pa.Schema) -> Any:
+    """Return an expression that is compiled, with fewer digits; None where it is no other, or has failed."""
+    compiled = _programs.get((id(expression), schema))
+    return None if compiled is None else compiled.narrow
+
+
+def forget_narrow(expression: Any, schema: pa.Schema) -> None:
+    """Compute an expression with all digits from now on, since there are values that need them."""
+    if (compiled := _programs.get((id(expression), schema))) is not None:
+        _programs[id(expression), schema] = attrs.evolve(compiled, narrow=None)
 
 
 @attrs.define

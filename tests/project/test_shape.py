@@ -11,8 +11,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 BUDGET = {
-    "dagflow": 174,
-    "dagflow/arrow_types": 317,
+    "dagflow": 194,
+    "dagflow/arrow_types": 322,
     "dagflow/catalogue": 140,
     "dagflow/cli": 1955,
     "dagflow/config": 1688,

@@ -1,0 +1,73 @@
+"""Decimals that may need more than 38 digits: the results are those of all digits, whatever values come first."""
+
+from __future__ import annotations
+
+import decimal
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from operators import col
+from operators.expressions.programs import narrow_for
+from operators.transform.errors import ExpressionFailed
+from operators.transform.expressions import values_of
+
+EXACT = decimal.Context(prec=120)
+OPERATIONS = {"+": EXACT.add, "-": EXACT.subtract, "*": EXACT.multiply}
+EXPRESSIONS = {"+": col("a") + col("b"), "-": col("a") - col("b"), "*": col("a") * col("b")}
+TYPES = [(38, 0), (38, 6), (30, 2), (32, 4), (20, 10), (38, 18)]
+
+
+def decimals(precision: int, scale: int) -> st.SearchStrategy[Decimal | None]:
+    bounds = st.sampled_from([10, 10**9, 10**18, 10**precision]).map(lambda bound: min(bound, 10**precision) - 1)
+    whole = bounds.flatmap(lambda bound: st.integers(-bound, bound))
+    return st.none() | whole.map(lambda number: Decimal(f"{number}e-{scale}"))
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> list[pa.RecordBatch]:
+    """Batches of two columns of decimals."""
+    one, other = (draw(st.sampled_from(TYPES)) for _ in range(2))
+    rows = st.lists(st.tuples(decimals(*one), decimals(*other)), min_size=1, max_size=4)
+
+    def batch(pairs: list[Any]) -> pa.RecordBatch:
+        columns = [
+            pa.array(values, pa.decimal128(*kind)) for values, kind in zip(zip(*pairs, strict=True), (one, other), strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=["a", "b"])
+
+    return [batch(draw(rows)) for _ in range(draw(st.integers(1, 3)))]
+
+
+@given(batches(), st.sampled_from("+-*"))
+def test_results_have_all_digits(some: list[pa.RecordBatch], symbol: str) -> None:
+    places = some[0].schema.field("a").type.scale, some[0].schema.field("b").type.scale
+    scale = sum(places) if symbol == "*" else max(places)
+    for batch in some:
+        pairs = zip(batch.column("a").to_pylist(), batch.column("b").to_pylist(), strict=True)
+        expected = [None if None in pair else OPERATIONS[symbol](*pair) for pair in pairs]
+        fits = all(each is None or abs(each) < Decimal(f"1e{38 - scale}") for each in expected)
+        if fits:
+            assert values_of(batch, EXPRESSIONS[symbol], "X").to_pylist() == expected
+        else:
+            with pytest.raises(ExpressionFailed):
+                values_of(batch, EXPRESSIONS[symbol], "X")
+
+
+def test_few_digits_are_tried_until_a_value_needs_more() -> None:
+    kind = pa.decimal128(32, 4)
+    product = col("a") * col("b")
+
+    def batch(value: str) -> pa.RecordBatch:
+        return pa.record_batch({"a": pa.array([Decimal(value)], kind), "b": pa.array([Decimal(3)], kind)})
+
+    small, large = batch("2.5"), batch("9" * 28)
+    assert values_of(small, product, "X").to_pylist() == [Decimal("7.5")]
+    assert narrow_for(product, small.schema) is not None
+    assert values_of(large, product, "X").to_pylist() == [Decimal(3 * int("9" * 28))]
+    assert narrow_for(product, small.schema) is None
+    assert values_of(small, product, "X").to_pylist() == [Decimal("7.5")]
