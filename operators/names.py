@@ -17,6 +17,11 @@ def one_or_more(value: Iterable[str] | str) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
+def names_of_columns(value: Iterable[str] | str) -> frozenset[str]:
+    """Return names of columns without an order; one of them may come alone."""
+    return frozenset(one_or_more(value))
+
+
 def constructor_arguments(
     cls: Any,
     listed: tuple[str, tuple[Any, ...]],

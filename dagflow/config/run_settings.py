@@ -82,7 +82,7 @@ class RunSettings:
     """forget earlier launches, remove the files that they wrote, and start over; tables keep their rows"""
 
     final: bool = False
-    """take all input as one window and keep nothing of it, which is quicker; the next launch reads all again"""
+    """take all input as one window and keep nothing, which is quicker; it is the only launch of its run"""
 
     reject_window: int | None = attrs.field(default=None, validator=attrs.validators.optional(_at_least_zero))
     """leave out this window, which is decided and which a sink cannot publish; an earlier launch has shown what that loses"""

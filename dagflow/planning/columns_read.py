@@ -69,6 +69,11 @@ def _read_at(
 
 def _handles_more(cls: Any) -> bool:
     """Return whether a subclass has a handler of its own, which may read other columns than its base class says."""
-    says = cls.columns_read.__module__
-    handlers = {method for forms in handlers_of(cls).values() for method in forms.values()}
-    return any(getattr(cls, name).__module__ != says for name in handlers)
+
+    def owner(name: str) -> Any:
+        return next(base for base in cls.__mro__ if name in vars(base))
+
+    says = owner("columns_read")
+    owners = {owner(name) for forms in handlers_of(cls).values() for name in forms.values()}
+    is_same = (says.__module__, says.__qualname__)  # a class with ports of its own stands for the one that it is made from
+    return any(issubclass(each, says) and (each.__module__, each.__qualname__) != is_same for each in owners)

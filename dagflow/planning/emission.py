@@ -6,8 +6,6 @@ import attrs
 
 from dagflow.model.graph.checks import CheckedDag
 from dagflow.model.graph.dag import OperatorNode
-from dagflow.model.operator.base import fields_of
-from dagflow.model.operator.sink import Sink
 from dagflow.planning.errors import EmissionMissing, NotSupported
 
 
@@ -18,7 +16,7 @@ class Emission:
     Attributes:
         continuous: whether the launch waits for new input. One that does not emits once, when its input is exhausted.
         every: the seconds between two emission points of a continuous launch; 0 or None: each window is one.
-        is_final: whether the launch takes all input as one window, and keeps nothing.
+        is_final: whether the launch takes all input as one window, and keeps nothing. It is the only one of its run.
 
     >>> str(Emission()), str(Emission(continuous=True)), str(Emission(continuous=True, every=90))
     ('when the input is exhausted', 'with each window', 'every 90 s')
@@ -59,18 +57,6 @@ def writes_whole(dag: CheckedDag, node: OperatorNode) -> bool:
     behind = node.operator.behind_current()
     has_all = behind is not None and behind[0].waits_for_emission  # not what makes a changelog
     return has_all and any(source in dag.changing for source, _ in dag.upstream(node.name))
-
-
-def adding_sinks(dag: CheckedDag) -> list[OperatorNode]:
-    """Return the sinks that add to what earlier windows have written. Others show the result of the newest window alone."""
-    sinks = [node for node in dag.nodes.values() if isinstance(node.operator, Sink) or node.operator.output_folders()]
-    return [node for node in sinks if not (writes_whole(dag, node) or _replaces(node))]
-
-
-def _replaces(node: OperatorNode) -> bool:
-    """Return whether a sink takes each window for its whole content, whatever comes."""
-    behind = node.operator.behind_current()
-    return behind is not None and behind[0].waits_for_emission and fields_of(behind[1]) == fields_of(node.operator)
 
 
 def refuse_further_windows(dag: CheckedDag) -> None:

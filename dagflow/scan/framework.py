@@ -199,8 +199,7 @@ class BlockScan(ABC):
             raise MissingUntold(path=negotiator.source, format=self._source_kind)
         if table_schema is not None and self._compares(table_schema):
             self._compare(table_schema, negotiator.is_schema_complete, negotiator.source)
-        if self.settings.only is not None and table_schema is not None:
-            negotiator.left_out = self._output.leave_out(table_schema)
+        negotiator.left_out = self._output.leave_out(table_schema)
         self._output.file_columns = (
             None if table_schema is None or not negotiator.is_schema_complete else frozenset(table_schema.names)
         )

@@ -63,11 +63,15 @@ class Output:
         """The columns of the batches."""
         return [column for column in self.shape.columns if self.only is None or column.name in self.only]
 
-    def leave_out(self, schema: pa.Schema) -> frozenset[str]:
-        """Return the columns of a file that need not be loaded: nothing reads them, and no value can be wrong.
+    def leave_out(self, schema: pa.Schema | None) -> frozenset[str]:
+        """Return the columns of a file that need not be loaded: nothing reads them, and no row is bad for a value in them.
 
-        A file that has the type of the scan has only such values. Others are converted, so that bad rows are found.
+        A file that has the type of the scan has only such values. Others are converted, so that bad rows are found. `schema`: the
+        columns of the file; None: its rows tell them.
         """
+        self.left_out = frozenset()
+        if self.only is None or schema is None:
+            return self.left_out
         read = {column.path.root for column in self.columns}
         self.left_out = frozenset(
             root

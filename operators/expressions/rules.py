@@ -12,6 +12,7 @@ import datetime as dt
 import functools
 import math
 import re
+import sys
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from decimal import Decimal
@@ -31,7 +32,7 @@ _TYPES = {**NAMES, "date": pa.date32(), "timestamp": pa.timestamp("us")}
 
 @attrs.define
 class Widths:
-    """How decimals are computed that may need more than 38 digits, and whether there are any.
+    """The way in which decimals are computed that may need more than 38 digits, and whether there are any.
 
     `narrow`: with 38 digits, an error for a value that needs more: in a tenth of the time.
     """
@@ -40,7 +41,7 @@ class Widths:
     has_wide: bool = False
 
 
-WIDTHS: ContextVar[Widths] = ContextVar("WIDTHS", default=Widths())  # noqa: B039  # nobody reads that of no compiler
+WIDTHS: ContextVar[Widths] = ContextVar("WIDTHS", default=Widths())  # noqa: B039  # each compiler sets its own
 
 
 class Misfit(ValueError):
@@ -157,9 +158,9 @@ def _with_float(function: Callable[..., Any], decimals: Operand, number: float) 
 
     Decimals are not converted, which takes six times as long. None where no decimal of the type is there to compare with.
     """
-    if not math.isfinite(number):
-        return None
     digits, scale = digits_of(decimals.type)
+    if scale < 0 or not abs(number) < sys.float_info.max:
+        return None
     first, beyond = (_least(each, scale) for each in (number, math.nextafter(number, math.inf)))
     if max(abs(first), abs(beyond)) >= 10**digits:
         return None

@@ -28,6 +28,7 @@ from dagflow.storage import explained
 from operators.contexts.errors import ReadError
 from operators.formats.named import format_named
 from operators.formats.predicates import Predicate, predicates
+from operators.names import names_of_columns
 from operators.problems import all_problems, problems_of
 from operators.readers.abstract_scan_reader import ReadsColumns
 from operators.readers.path_filter import PathFilter
@@ -100,7 +101,7 @@ class ScanReader(ReadsPlannedFiles, ReadsColumns[T], Generic[T]):
     )
 
     where: tuple[Predicate, ...] = attrs.field(default=(), kw_only=True, converter=predicates)
-    only: frozenset[str] | None = attrs.field(default=None, kw_only=True, converter=attrs.converters.optional(frozenset))
+    only: frozenset[str] | None = attrs.field(default=None, kw_only=True, converter=attrs.converters.optional(names_of_columns))
 
     blocks_metadata_input = InputPort[FileBlockMetadata]()
 

@@ -12,6 +12,7 @@ from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OutputPort
 from operators.conditions import is_expression, is_function
+from operators.names import names_of_columns
 from operators.transform.expressions import AnyExpression, function_or_expression, read_by, rows_where
 
 T = TypeVar("T", default=Any)
@@ -41,7 +42,7 @@ class Filter(Operator, Generic[T]):
     selects_rows: ClassVar[bool] = True
 
     predicate: Callable[[T], object] | AnyExpression = attrs.field(validator=function_or_expression)
-    only: frozenset[str] | None = attrs.field(default=None, kw_only=True, converter=attrs.converters.optional(frozenset))
+    only: frozenset[str] | None = attrs.field(default=None, kw_only=True, converter=attrs.converters.optional(names_of_columns))
 
     input = InputPort[T]()
     output = OutputPort[T]()

@@ -128,7 +128,7 @@ class _Launches:
         return not case.deaths and not report.held and self.rows_read == every
 
     def _bounded(self, **options: Any) -> RunReport:
-        options["final"] = self.launch in self.case.final
+        options["final"] = self.case.is_final
         return self._counted(run_dag(self.populate_dag, **self.options, **options))
 
     def _continuous(self, every: float | None) -> RunReport:

@@ -75,7 +75,7 @@ class Case:
         is_rerun: what dies is launched again before more files come.
         windows_of_launch: the most windows of each of two launches before the first one; None: there are no such launches.
         every: for the launches that are continuous, the seconds between two emission points; they are stopped when all is read.
-        final: the launches that keep nothing.
+        is_final: nothing is kept: there is one launch.
         is_moving: operators with a number of partitions have another one in each launch.
         options: further settings of all launches.
     """
@@ -88,7 +88,7 @@ class Case:
     is_rerun: bool = True
     windows_of_launch: int | None = None
     every: Mapping[int, float | None] = attrs.field(factory=dict)
-    final: frozenset[int] = frozenset()
+    is_final: bool = False
     is_moving: bool = False
     options: Mapping[str, int] = attrs.field(factory=dict)
 
@@ -162,22 +162,8 @@ def random_case(seed: int, *, max_slots: int = 1, servers: bool = False) -> Case
     if rng.random() < 0.3:
         options["windows_in_flight"] = rng.choice([1, 3])
     case = attrs.evolve(case, is_moving=rng.random() < 0.3, options=options)
-    return attrs.evolve(case, final=_final(rng, case)) if rng.random() < 0.3 else case
-
-
-def _final(rng: random.Random, case: Case) -> frozenset[int]:
-    """Return some launches that keep nothing. What sinks show must follow from each launch alone, where there are several."""
-    streams = case.streams()
-    if case.windows_of_launch or (
-        (case.launches > 1 or case.deaths) and not all(_shows_newest(each, streams) for each in case.targets)
-    ):
-        return frozenset()
-    return frozenset(launch for launch in range(case.launches) if launch not in case.every and rng.random() < 0.7)
-
-
-def _shows_newest(target: Target, streams: Mapping[str, Stream]) -> bool:
-    is_whole = target.mode == "replace" or (target.mode is None and bool(streams[target.stream].changes))
-    return is_whole and target.kind != "collector"
+    is_alone = launches == 1 and not (case.deaths or case.windows_of_launch or case.every)
+    return attrs.evolve(case, is_final=is_alone and rng.random() < 0.3)
 
 
 def _every(rng: random.Random, case: Case) -> dict[int, float | None]:

@@ -76,8 +76,8 @@ def _reduced(case: Case) -> Iterator[Case]:
         yield attrs.evolve(case, deaths={})
     for number in case.every:
         yield attrs.evolve(case, every={each: every for each, every in case.every.items() if each != number})
-    if case.final:
-        yield attrs.evolve(case, final=frozenset())
+    if case.is_final:
+        yield attrs.evolve(case, is_final=False)
     if case.is_moving:
         yield attrs.evolve(case, is_moving=False)
     for name in case.options:

@@ -273,3 +273,29 @@ def test_a_final_launch_sends_no_columns_that_only_a_filter_reads(home: Path) ->
     report = run_dag(populate_dag, {}, final=True)
     assert sorted((row["c"], row["n"]) for row in sink.records) == [("y", 2), ("z", 2)]
     assert report.status == "done"
+
+
+def test_a_subclass_in_the_same_module_reads_all(home: Path) -> None:
+    class Base(Filter[Any]):
+        def columns_read(self, port: str, wanted: Any) -> frozenset[str] | None:
+            return super().columns_read(port, wanted)
+
+        @Filter.input.batch
+        def keep_batch(self, batch: pa.RecordBatch) -> None:
+            self.output.emit_batch(batch)
+
+    class Sub(Base):
+        @Filter.input.batch
+        def keep_batch(self, batch: pa.RecordBatch) -> None:
+            self.output.emit_batch(batch)
+
+    def populate(operator: Filter[Any]) -> Any:
+        return lambda dag, port: port.to(operator).to(GroupBy("a", n=agg.count())).to(Console())
+
+    assert read_of(home, populate(Base(col("b") > 5))) == ["a", "b"]
+    assert read_of(home, populate(Sub(col("b") > 5))) is None
+
+
+def test_one_name_is_a_column_and_not_its_letters(home: Path) -> None:
+    assert ScanReader(ParquetFormat(), only="worth").only == {"worth"}
+    assert Filter(col("b") > 5, only="worth").only == {"worth"}

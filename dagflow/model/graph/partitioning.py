@@ -79,12 +79,13 @@ def wrong_keys(
         mark = net_mark(node.operator, port)
         if mark is not None and (key is None or not {*key.columns} <= {*(mark.names or key.columns)}):
             unmet = f"equal rows of port {port!r}, which @{port}.net counts, may be in two partitions: its key is {key}"
-            told = f'{port} = InputPort[…](partition_by="*"), or by columns, which are among the names of @{port}.net(names=[…])'
+            told = f'{port} = InputPort[…](partition_by="*"), or partition by some of the columns in @{port}.net(names=[…])'
             yield NetHandlerWrong(type(node.operator).__qualname__, f"{unmet} ({node.where})", told)
         if key is None:
             continue
         known = columns(PortName(node.name, port))
-        for column in key.columns if known is not None else ():
+        named = () if mark is None or mark.names is None else mark.names
+        for column in dict.fromkeys((*key.columns, *named)) if known is not None else ():
             if column not in (known or ()) and column != WHOLE:
                 yield KeyRefused(name, repr(column), "its records have no such column", tuple(known or ()), node.where)
         for tp in key.types(types.get(PortName(node.name, port), Any)):

@@ -10,7 +10,18 @@ import attrs
 from dagflow.model.errors.dag import ClassWrong
 from dagflow.model.operator.component import Component
 from dagflow.model.operator.context import OperatorContext
-from dagflow.model.operator.ports import MARKS, NET, NET_CHANGES, PROXIES, InputPort, OutputPort, Port, forms_handled, ports_of
+from dagflow.model.operator.ports import (
+    MARKS,
+    NET,
+    NET_CHANGES,
+    PROXIES,
+    InputPort,
+    OutputPort,
+    Port,
+    forms_handled,
+    handlers_of,
+    ports_of,
+)
 from dagflow.model.operator.protocols import (
     KeepsCurrent,
     Keyed,
@@ -123,6 +134,8 @@ class Operator(Component, Keyed, KeepsCurrent, Stateful, SchemaAware, ReadsFiles
         if any(mark.form == NET for value in vars(cls).values() for mark in getattr(value, MARKS, ())):
             cls.takes_changes = vars(cls).get("takes_changes", True)
             setattr(cls, NET_CHANGES, WindowState(factory=dict))
+        elif NET_CHANGES in dir(cls) and "takes_changes" not in vars(cls):  # another handler may have taken its place
+            cls.takes_changes = any(NET in forms for forms in handlers_of(cls).values())
 
     def __reduce__(self) -> Any:
         """Pickle fields and type arguments only: what `setup` makes never travels."""

@@ -261,7 +261,7 @@ class InputPort(Port, Generic[OneRecordType_contra]):
         """Mark `handler(self, net)`, which is called once for a window, before `end_window`, with its `NetRows`.
 
         The framework keeps what comes until then. Rows that are added and taken back in the window cancel; where none are left,
-        the handler is not called. Where rows only come, all numbers are positive. The handler may emit and retract. When it
+        the handler is not called. In an append stream all numbers are positive. The handler may emit and retract. When it
         raises, the run ends, whatever `on_error` says: no single record is to blame. A class with such a handler has
         `takes_changes`. The port needs a key, by which equal rows meet; keys for a `TableState` need one of columns.
 

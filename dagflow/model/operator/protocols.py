@@ -236,9 +236,9 @@ class SchemaAware:
         return {}
 
     def columns_read(self, port: str, wanted: Callable[[str], frozenset[str] | None]) -> frozenset[str] | None:
-        """Return the columns of an input port without which other rows would be emitted or kept; None: all of them.
+        """Return the columns of an input port that the operator needs, for what it emits and what it keeps; None: all of them.
 
-        `wanted` returns those that operators behind an output port read. Names that the rows do not have may be among them.
+        `wanted` returns those that operators behind an output port need. Names that the rows do not have may be among them.
         """
         return None
 

@@ -110,25 +110,27 @@ class PlannedElsewhere(InfrastructureError):
 
 
 @error
-class RowsWouldDouble(RunError):
-    """A launch would read all input again, since nothing is kept, and sinks would add the same rows once more.
+class RunIsFinal(RunError):
+    """A final launch keeps nothing, and is the only one of its run.
 
     Attributes:
-        sinks: the name, the class and the line of each.
+        windows: the number of windows that the run has.
+        is_last: whether the newest of them is that of a final launch.
     """
 
-    sinks: tuple[tuple[str, str, str], ...]
+    folder: str
+    windows: int
+    is_last: bool
     code: ClassVar[str] = "DF960"
-    example = {"sinks": (("rows", "ParquetWriter", "app.py:12"),)}
-    general_remedy = 'let the sinks keep the current result (mode="replace"), or start over with --fresh'
+    example = {"folder": "out/_dagflow", "windows": 1, "is_last": True}
+    general_remedy = (
+        "start over with --fresh, which removes the files of the run first, and leaves the rows of tables; or give another output"
+    )
 
     def message(self) -> str:
-        return "\n".join(
-            [
-                "all input would be read again, since a final launch keeps nothing, and these sinks add to what they have written:",
-                *(f"  operator {name!r} ({kind}, {where})" for name, kind, where in self.sinks),
-            ]
-        )
+        if self.is_last:
+            return f"{self.folder}: the last launch was final. It has kept nothing that another one could continue with"
+        return f"{self.folder}: a final launch is the only one of its run, and this run has {self.windows} windows already"
 
 
 @error

@@ -16,7 +16,6 @@ from dagflow.config.run_settings import RunSettings
 from dagflow.errors import DagflowError
 from dagflow.model.operator.base import Operator, limits_of
 from dagflow.model.operator.context import Clock
-from dagflow.planning.emission import adding_sinks
 from dagflow.planning.errors import ScopeNotWritten
 from dagflow.planning.plan import Plan
 from dagflow.planning.scopes import covering_launches, refuse_parts
@@ -50,7 +49,7 @@ from dagflow.runtime.windows.errors import (
     ChangesHeld,
     ExpectationFailed,
     PlannedElsewhere,
-    RowsWouldDouble,
+    RunIsFinal,
     WindowFailed,
     WindowIncomplete,
 )
@@ -183,20 +182,19 @@ class WindowLoop:
         # Windows are decided in order. An older plan without its decision may also be one whose removal a power cut has undone.
         self._log.drop(progress.strays)
         last = progress.last_plan
-        begins_anew = last is not None and (last.is_final or self._plan.emission.is_final)
         has_rows = () if progress.last_decision is None else progress.last_decision.last_staged
         if last is not None and (changed := changed_properties(self._plan, last, self._run_folder, has_rows)):
             self._events.send(Warned(text=f"properties have changed since window {last.window}: {'; '.join(changed)}"))
         self._has_ended = last is None or last.is_end
         self._before = progress.last_decision
-        if self._before is not None and not begins_anew:
+        if self._before is not None:
             self._begin_with(self._before)
-        if last is not None and not begins_anew:
+        if last is not None:
             operators = {name: node.operator for name, node in self._plan.dag.nodes.items()}
             for text in check_left(operators, last, self._states.left, self._log.store):
                 self._events.send(Warned(text=text))
         try:
-            self._drive(last, progress, begins_anew=begins_anew)
+            self._drive(last, progress)
         except BaseException as error:
             with contextlib.suppress(Exception):  # the error that ends the run is the one to show
                 self._live.close(self._events.send, failed=True)
@@ -213,18 +211,13 @@ class WindowLoop:
         """Tell how far tasks are, from another thread: for runners that run them in this one."""
         self._live.look(self._events.send_beside)
 
-    def _begin_anew(self, last: WindowPlan, progress: RunProgress, driver: Driver) -> None:
-        """Let all input be read again, or end with what a killed final launch has left to do.
-
-        Raises PlanMismatch where a window waits that continues with what was kept; RowsWouldDouble.
-        """
-        if progress.waiting and not last.is_final:
-            text = f"window {last.window} is planned, and continues with what is kept. Launch once without --final, which runs it"
-            raise PlanMismatch(self._run_folder, text)
-        driver.exhausted = bool(progress.waiting or progress.undone) and last.is_final
-        adding = adding_sinks(self._plan.written)
-        if adding and (self._settings.continuous or not driver.exhausted):
-            raise RowsWouldDouble(tuple((node.name, type(node.operator).__qualname__, node.where) for node in adding))
+    def _end_final(self, last: WindowPlan, progress: RunProgress, driver: Driver) -> None:
+        """Let a launch do what a killed final one has left, and no more. Raises RunIsFinal where nothing is left to do."""
+        is_of_this_launch = self._number > 0  # an earlier loop has planned it
+        has_work = progress.waiting or progress.undone or is_of_this_launch
+        if not last.is_final or not has_work or self._settings.continuous:
+            raise RunIsFinal(self._run_folder, last.window + 1, is_last=last.is_final)
+        driver.exhausted = True
 
     def _begin_with(self, last: Decision) -> None:
         try:
@@ -237,22 +230,21 @@ class WindowLoop:
         for name in ceased:
             self._events.send(Warned(text=f"operator {name!r} no longer keeps State: what it kept goes with the next window"))
 
-    def _drive(self, last: WindowPlan | None, progress: RunProgress, *, begins_anew: bool) -> None:
-        left = None if begins_anew else last
+    def _drive(self, last: WindowPlan | None, progress: RunProgress) -> None:
         slots = None if self._runner.grows else self._runner.slots
         self._readers = Readers(
             self._plan,
             slots=slots,
             share=self._rebalancing.movable(self._plan.stages),
             clock=self._clock,
-            last=left,
+            last=last,
             left=self._states.left,
             figures=self._report.readers,
             tell=self._events.send,
         )
         self._report.readers = self._readers.figures()
         self._report.rebalancing = "" if self._report.rebalanced else self._rebalancing.why_never
-        with Driver(self._plan, self._options, self._epoch, self._clock, left, self._maps, self._readers) as driver:
+        with Driver(self._plan, self._options, self._epoch, self._clock, last, self._maps, self._readers) as driver:
             driver.tell(self._events.send)
             for item in self._plan.driver:
                 if (operator := driver.operator(item)) is not None:
@@ -265,8 +257,8 @@ class WindowLoop:
             for window in progress.undone:
                 self._follow(self._decision(window), again=True)
             self._sweep(self._log.windows("done") if progress.undone else progress.marked)
-            if begins_anew and last is not None:
-                self._begin_anew(last, progress, driver)
+            if last is not None and (last.is_final or self._plan.emission.is_final):
+                self._end_final(last, progress, driver)
             try:
                 # never a number behind plans of others: the operators are where the last plan has left them
                 self._work(driver, deque(progress.waiting), 0 if last is None else last.window + 1)
@@ -324,8 +316,6 @@ class WindowLoop:
 
     def _refuse_part(self, fresh: WindowPlan) -> None:
         """Raise ScopeNotWritten if operators mean all input, and this window has more of it: in tasks, or on the driver."""
-        if fresh.is_final:
-            return
         figures = fresh.driver.operators
         names = [node.name for node in covering_launches(self._plan.written) if node.name in figures]
         if any(fresh.items.values()) or any(figures[name].records_in for name in names):

@@ -357,3 +357,22 @@ def test_signed_streams_reach_it(tmp_path: Any) -> None:
 
     run_dag(populate_dag, run_folder=str(tmp_path / "run"))
     assert [each for each in told.records if each != "end"] == ["+2*2"]  # a bounded launch takes it as one window
+
+
+def test_a_subclass_with_another_handler_does_not_follow_changes() -> None:
+    class Net(Operator):
+        input = InputPort[Any](partition_by="*")
+
+        @input.net
+        def change(self, net: Any) -> None: ...
+
+    class Still(Net): ...
+
+    class Batches(Net):
+        @Net.input.batch
+        def change(self, batch: Any) -> None: ...
+
+    class Declared(Batches):
+        takes_changes = True
+
+    assert [cls.takes_changes for cls in (Net, Still, Batches, Declared)] == [True, True, False, True]

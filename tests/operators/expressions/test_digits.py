@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import decimal
+import math
+import operator
+import sys
 from decimal import Decimal
 from typing import Any
 
@@ -11,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators import col
+from operators import col, lit
 from operators.expressions.programs import narrow_for
 from operators.transform.errors import ExpressionFailed
 from operators.transform.expressions import values_of
@@ -71,3 +74,30 @@ def test_few_digits_are_tried_until_a_value_needs_more() -> None:
     assert values_of(large, product, "X").to_pylist() == [Decimal(3 * int("9" * 28))]
     assert narrow_for(product, small.schema) is None
     assert values_of(small, product, "X").to_pylist() == [Decimal("7.5")]
+
+
+@pytest.mark.parametrize("number", [sys.float_info.max, -sys.float_info.max, math.inf, math.nan, 5e-324, 0.0])
+@pytest.mark.parametrize("kind", [pa.decimal128(5, -2), pa.decimal128(38, 38), pa.decimal128(20, 3)])
+def test_decimals_are_compared_with_any_float(kind: pa.DataType, number: float) -> None:
+    scale = 10**-kind.scale if kind.scale < 0 else Decimal(f"1e-{kind.scale}")
+    values = [Decimal(-7) * scale, Decimal(0), Decimal(12) * scale]
+    batch = pa.record_batch({"d": pa.array(values, kind)})
+    for expression, compare in ((col("d") < number, operator.lt), (col("d") >= number, operator.ge)):
+        assert values_of(batch, expression, "X").to_pylist() == [compare(float(value), number) for value in values]
+
+
+NUMBERS = st.floats() | st.integers(-(10**9), 10**9).map(lambda number: number / 100)
+
+
+@given(
+    st.lists(decimals(15, 2), min_size=1, max_size=5), NUMBERS, st.sampled_from(["<", "<=", ">", ">=", "==", "!="]), st.booleans()
+)
+def test_decimals_are_compared_as_the_nearest_floats(some: list[Any], number: float, symbol: str, flipped: bool) -> None:
+    compare = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne}[
+        symbol
+    ]
+    batch = pa.record_batch({"d": pa.array(some, pa.decimal128(15, 2))})
+    expression = compare(lit(number), col("d")) if flipped else compare(col("d"), number)
+    pairs = [None if value is None else (number, float(value)) if flipped else (float(value), number) for value in some]
+    expected = [None if pair is None else compare(*pair) for pair in pairs]
+    assert values_of(batch, expression, "X").to_pylist() == expected

@@ -1,7 +1,9 @@
-"""Final launches: all input is one window, nothing is kept, and the next launch reads all again."""
+"""Final launches: all input is one window, of which nothing is kept, and their run has no other."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,11 +17,14 @@ from dagflow.errors import DagflowError
 from dagflow.ledger import read_dataset
 from dagflow.lineage.replay import replay
 from dagflow.lineage.trace import ApplicationLocator
-from operators import Filter, GroupBy, Join, ParquetWriter, TopN, Tumbling, agg, col
+from dagflow.runtime.run_folder.verify import verify_run_folder
+from dagflow.runtime.windows.errors import PlannedElsewhere, RunIsFinal
+from dagflow.runtime.windows.loop import WindowLoop
+from operators import GroupBy, Join, ParquetWriter, TopN, Tumbling, agg
+from tests.conformance.faults.dying import Deadly, dies
 
 ORDERS = ("customer,worth\nada,3\nbob,4\n", "customer,worth\nada,5\n", "customer,worth\nbob,1\neve,9\n")
 COUNTRIES = "customer,country\nada,se\nbob,no\neve,se\n"
-TOTALS = {"se": [3, 8, 17], "no": [4, 4, 5]}
 
 
 @pytest.fixture
@@ -66,14 +71,6 @@ def totals(home: Path, *, broken: bool = False) -> Any:
     return populate_dag
 
 
-def copied(home: Path, **options: Any) -> Any:
-    def populate_dag(dag: DAG, conf: Any) -> None:
-        rows = dag.read(home / "orders", "csv", name="orders").to(Filter(col("worth") > 0), name="worthy")
-        rows.to(ParquetWriter(home / "out", **options), name="out")
-
-    return populate_dag
-
-
 def run(populate: Any, **options: Any) -> Any:
     return launch(populate, runner="local", slots=1, progress="none", **options).report
 
@@ -89,14 +86,13 @@ def kept(home: Path) -> list[str]:
     return [str(path) for folder in folders if folder.exists() for path in folder.rglob("*") if path.is_file()]
 
 
-def test_each_final_launch_reads_all_and_keeps_nothing(home: Path) -> None:
+def test_a_final_launch_takes_all_as_one_window_and_keeps_nothing(home: Path) -> None:
     for number in range(3):
         deliver(home, number)
-        report = run(totals(home), final=True, window=0.001)
-        assert report.windows == 1
-        assert report.operators["orders"].records_out == (2, 3, 5)[number]
-        assert sums_of(home) == {"se": TOTALS["se"][number], "no": TOTALS["no"][number]}
-        assert kept(home) == []
+    report = run(totals(home), final=True, window=0.001)
+    assert (report.windows, report.operators["orders"].records_out) == (1, 5)
+    assert sums_of(home) == {"se": 17, "no": 5}
+    assert kept(home) == []
     assert Counter(row["worth"] for row in read_dataset(str(home / "top")).to_table().to_pylist()) == {9: 1, 4: 1}
 
 
@@ -105,92 +101,75 @@ def summed(dag: DAG, conf: Any) -> None:
     rows.to(GroupBy("customer", worth=agg.sum("worth")), name="sums").to(ParquetWriter(Path(conf["home"]) / "out"), name="out")
 
 
-def test_windows_are_replayed_from_nothing(home: Path) -> None:
-    for number, is_final in enumerate((False, True, True)):
-        deliver(home, number)
-        launch(summed, {"home": str(home)}, runner="local", progress="none", final=is_final)
-    report = replay(str(home / "out"), locator=ApplicationLocator(trust=True))
-    assert (report.windows, report.rows, report.problems, report.left_out) == (3, 2 + 2 + 3, (), ())
-
-
-@pytest.mark.parametrize("final", [(True, False, False), (False, True, False), (False, False, True)], ids=str)
-def test_the_launches_before_and_after_may_keep_what_they_read(home: Path, final: tuple[bool, ...]) -> None:
-    read = []
-    for number, is_final in enumerate(final):
-        deliver(home, number)
-        read.append(run(totals(home), final=is_final).operators["orders"].records_out)
-        assert sums_of(home) == {"se": TOTALS["se"][number], "no": TOTALS["no"][number]}
-    anew = [2, 3 if final[0] or final[1] else 1, 5 if final[1] or final[2] else 2]
-    assert read == anew
-
-
-def test_rows_are_never_added_twice(home: Path) -> None:
+def test_its_window_is_replayed_from_nothing(home: Path) -> None:
     deliver(home, 0)
-    run(copied(home), final=True)
+    launch(summed, {"home": str(home)}, runner="local", progress="none", final=True)
+    report = replay(str(home / "out"), locator=ApplicationLocator(trust=True))
+    assert (report.windows, report.rows, report.problems, report.left_out) == (1, 2, (), ())
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"final": True}, {"final": True}),
+        ({"final": True}, {}),
+        ({"final": True}, {"once": False, "every": 0.0}),
+        ({}, {"final": True}),
+    ],
+    ids=["final, final", "final, normal", "final, continuous", "normal, final"],
+)
+def test_it_is_the_only_one_of_its_run(home: Path, first: dict[str, Any], second: dict[str, Any]) -> None:
+    deliver(home, 0)
+    run(totals(home), **first)
     deliver(home, 1)
-    for is_final in (True, False):
-        with pytest.raises(DagflowError, match=r"read again(.|\n)*operator 'out' \(ParquetWriter") as refused:
-            run(copied(home), final=is_final)
-        assert refused.value.code == "DF960"
-    assert read_dataset(str(home / "out")).to_table().num_rows == 2
-    run(copied(home), fresh=True)
-    assert read_dataset(str(home / "out")).to_table().num_rows == 3
-
-
-def test_a_sink_that_replaces_is_read_anew(home: Path) -> None:
-    for number in range(2):
-        deliver(home, number)
-        run(copied(home, mode="replace"), final=True)
-    assert read_dataset(str(home / "out")).to_table().num_rows == 3
+    with pytest.raises(RunIsFinal):
+        launch(totals(home), runner="local", slots=1, progress="none", **second).wait()
+    assert sums_of(home) == {"se": 3, "no": 4}
+    run(totals(home), final=True, fresh=True)
+    assert sums_of(home) == {"se": 8, "no": 4}
 
 
 @pytest.mark.parametrize("final", [True, False])
 def test_the_next_launch_completes_one_that_has_failed(home: Path, final: bool) -> None:
-    def populate(*, broken: bool) -> Any:
-        def populate_dag(dag: DAG, conf: Any) -> None:
-            rows = dag.read(home / "orders", "csv", name="orders").to(Gate(broken=broken), name="gate")
-            rows.to(ParquetWriter(home / "out"), name="out")
-
-        return populate_dag
-
     deliver(home, 0)
     with pytest.raises(DagflowError):
-        run(populate(broken=True), final=True)
+        run(totals(home, broken=True), final=True)
     deliver(home, 1)
-    report = run(populate(broken=False), final=final)
+    report = run(totals(home), final=final)
     assert report.operators["orders"].records_out == 2, "the window is run from its plan, and no other is planned"
-    assert read_dataset(str(home / "out")).to_table().num_rows == 2
+    assert sums_of(home) == {"se": 3, "no": 4}
+    with pytest.raises(DagflowError, match="the last launch was final"):
+        run(totals(home), final=final)
 
 
-def test_a_window_that_continues_with_what_is_kept_is_run_first(home: Path) -> None:
+@pytest.mark.full
+@pytest.mark.parametrize("touch", [1, 3, 8, 20, 30, 40, 50, 60, 80])
+def test_one_that_is_killed_is_completed(home: Path, touch: int) -> None:
     deliver(home, 0)
-    run(totals(home))
-    deliver(home, 1)
-    with pytest.raises(DagflowError):
-        run(totals(home, broken=True))
-    with pytest.raises(DagflowError, match="Launch once without --final"):
+    dies(functools.partial(run, totals(home), final=True), Deadly(str(home), touch))
+    with contextlib.suppress(RunIsFinal):  # all was done before
         run(totals(home), final=True)
-    run(totals(home))
-    assert sums_of(home) == {"se": 8, "no": 4}
+    assert sums_of(home) == {"se": 3, "no": 4}
+    assert not verify_run_folder(str(home / "sums" / "_dagflow")).problems
 
 
-def test_operators_over_the_input_of_a_launch_get_all_of_it_each_time(home: Path) -> None:
+def test_an_error_after_the_window_does_not_plan_another_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sweep, failures = WindowLoop._sweep, [PlannedElsewhere(0, "somewhere")]  # a transient error
 
-    def populate_dag(dag: DAG, conf: Any) -> None:
-        counted = GroupBy("customer", scope="window", n=agg.count())
-        rows = dag.read(home / "orders", "csv", name="orders").to(counted, name="counted")
-        rows.to(ParquetWriter(home / "out", mode="replace"), name="out")
+    def failing(self: WindowLoop, done: list[int]) -> None:
+        if done and failures:
+            raise failures.pop()
+        sweep(self, done)
 
-    for number in range(2):
-        deliver(home, number)
-        run(populate_dag, final=True)
-    rows = read_dataset(str(home / "out")).to_table().to_pylist()
-    assert {row["customer"]: row["n"] for row in rows} == {"ada": 2, "bob": 1}
+    monkeypatch.setattr(WindowLoop, "_sweep", failing)
+    deliver(home, 0)
+    report = run(totals(home), final=True, retry_delay=0)
+    assert (report.status, report.windows, failures) == ("done", 1, [])
 
 
 def test_what_cannot_be_final_is_refused(home: Path) -> None:
     with pytest.raises(DagflowError, match="final and continuous exclude each other"):
-        run(copied(home), final=True, continuous=True)
+        run(totals(home), final=True, continuous=True)
 
     def populate_dag(dag: DAG, conf: Any) -> None:
         rows = dag.read(home / "orders", "csv", name="orders", schema="customer: string, worth: int64, at: timestamp")
