@@ -370,7 +370,7 @@ def test_a_subclass_with_another_handler_does_not_follow_changes() -> None:
 
     class Batches(Net):
         @Net.input.batch
-        def change(self, batch: Any) -> None: ...
+        def add(self, batch: Any) -> None: ...
 
     class Declared(Batches):
         takes_changes = True
