@@ -113,11 +113,11 @@ def _plain(value: object) -> object:
     return f"{value.normalize():f}" if isinstance(value, decimal.Decimal) else str(value)
 
 
-def ours(suite: Suite, data: Path, output: Path, slots: int, *, final: bool = True) -> Program:
+def ours(suite: Suite, data: Path, output: Path, settings: Mapping[str, Any], *, final: bool = True) -> Program:
     """Return dagflow's local runner: each query is a launch over all files, which keeps nothing if it is `final`."""
 
     def run(query: str) -> None:
-        launch(suite.application(query, data, output), {"slots": slots}, runner="local", final=final).wait()
+        launch(suite.application(query, data, output), dict(settings), runner="local", final=final).wait()
 
     return Program(run, output, read_dataset)
 
@@ -177,7 +177,7 @@ def run(suite: Suite, given: argparse.Namespace, arguments: Sequence[str] | None
         data, results = make(given.data or Path(folder)), Path(folder, "results")
         programs = {
             DUCKDB: duckdb_over(suite, data, results / "duckdb"),
-            OURS: ours(suite, data, results / "ours", given.slots),
+            OURS: ours(suite, data, results / "ours", {"slots": given.slots}),
         }
         if session is not None:
             programs[SPARK] = spark_over(session.session, suite, data, results / "spark")

@@ -12,7 +12,7 @@ from benchmarks.suite import Suite, duckdb_over, ours
 def check_launches(suite: Suite, data: Path, folder: Path, name: str) -> None:
     """Assert that a query has the rows of DuckDB after each of three launches, which find more files each time."""
     tables, chance = folder / "tables", random.Random(name)
-    program = ours(suite, tables, folder / "ours", slots=1, final=False)
+    program = ours(suite, tables, folder / "ours", {"slots": 1, "durability": "process"}, final=False)
     files = sorted(path for table in suite.tables for path in (data / table).iterdir())
     coming = [next(path for path in files if path.parent.name == table) for table in suite.tables]  # from the start: one of each
     later = [path for path in files if path not in coming]

@@ -14,7 +14,7 @@ from tests.benchmarks.arriving import check_launches
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_data(tmp_path_factory.mktemp("nexmark"), 10_000, rate=200, parts=4)
+    return make_data(tmp_path_factory.mktemp("nexmark"), 6_000, rate=150, parts=4)
 
 
 @pytest.mark.full
@@ -25,5 +25,5 @@ def test_a_query_has_the_rows_of_duckdb_after_each_launch(data: Path, tmp_path: 
 
 @pytest.mark.full
 def test_the_benchmark_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--quick", "--query", "q5", "--query", "q6", "--query", "q7"]) == 0
+    assert main(["--quick", "--query", "q5", "--query", "q6"]) == 0
     assert "geometric mean" in capsys.readouterr().out
