@@ -3,6 +3,6 @@
 Read in this order:
 
 1. `queries`: the queries, by operators and as SQL.
-2. `peers`: programs that run the SQL, and what came out, made comparable.
-3. `__main__`: the cases.
+2. `data`: the tables.
+3. `__main__`: the command. `benchmarks.suite` runs the queries.
 """

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import attrs
-
-from operators import Filter, GroupBy, Join, ParquetWriter, Select, Sort, agg, col, lit, when
-
-Tables = Callable[[str], Any]
-"""Return the port with the rows of a table, by its name."""
+from benchmarks.suite import Query, Suite, Tables, joined
+from benchmarks.tpch.data import TABLES
+from operators import Filter, GroupBy, Select, Sort, agg, col, lit, when
 
 REVENUE = col("l_extendedprice") * (1 - col("l_discount"))
 
@@ -20,14 +15,6 @@ REVENUE = col("l_extendedprice") * (1 - col("l_discount"))
 def day(text: str) -> Any:
     """Return a date as a literal."""
     return lit(datetime.date.fromisoformat(text))
-
-
-def joined(left: Any, right: Any, on: Any, how: Any = "inner", **properties: Any) -> Any:
-    """Return the port with the rows of two ports that have equal keys."""
-    join = Join(on, how, **properties)
-    left.to(join.left)
-    right.to(join.right)
-    return join.output
 
 
 def q1(table: Tables) -> Any:
@@ -161,14 +148,6 @@ def q19(table: Tables) -> Any:
     return found.to(Select(revenue=REVENUE)).to(GroupBy(revenue=agg.sum("revenue")))
 
 
-@attrs.frozen
-class Query:
-    """A query by operators, from the tables to the port with its rows, and as SQL."""
-
-    by_operators: Callable[[Tables], Any]
-    sql: str
-
-
 QUERIES = {
     "q1": Query(
         q1,
@@ -261,14 +240,4 @@ QUERIES = {
 }
 """The queries by name. Those with a limit have an order that decides between equal rows; the others have none."""
 
-
-def application(name: str, data: Path, output: Path) -> Callable[[Any, Any], None]:
-    """Return the `populate_dag` of a query: it keeps the query's result in a folder."""
-
-    def populate_dag(dag: Any, conf: Any) -> None:
-        def table(name: str) -> Any:
-            return dag.read(data / name, "parquet", name=name)
-
-        QUERIES[name].by_operators(table).to(ParquetWriter(output), name="result")
-
-    return populate_dag
+TPCH = Suite("tpch", TABLES, QUERIES)
