@@ -77,6 +77,14 @@ def abort(
     return Abort(failed)
 
 
+def is_of_user_code(error: BaseException) -> bool:
+    """Return False for an `Abort` and a Ctrl-C, and for all else that ends a task and is no `Exception`, if dagflow raised it."""
+    if isinstance(error, Exception | SystemExit):
+        return True
+    innermost = traceback.extract_tb(error.__traceback__, limit=-1)[0]
+    return not (isinstance(error, KeyboardInterrupt | GeneratorExit) or is_ours(innermost.filename))
+
+
 def is_fatal(error: BaseException) -> bool:
     """Return True for an error that is not a fault of one record, so that `on_error` does not skip it."""
     return isinstance(error, DagflowError) and error.is_fatal
