@@ -29,7 +29,7 @@ BUDGET = {
     "dagflow/plugins": 30,
     "dagflow/ranges": 417,
     "dagflow/render": 1381,
-    "dagflow/runtime": 7139,
+    "dagflow/runtime": 7130,
     "dagflow/scaling": 302,
     "dagflow/scan": 2007,
     "dagflow/spark": 2128,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import copy
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Sequence
-from types import FrameType
 from typing import Any, NoReturn, Protocol
 
 from dagflow.model.errors.dag import PortUnbound
@@ -265,12 +265,10 @@ class Node:
 
 def operator_at_work() -> tuple[str, int | None] | None:
     """Return the name and the window of the operator whose code calls this, found from the stack; None for no operator."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
+    for frame, _ in traceback.walk_stack(sys._getframe(1)):
         if frame.f_code.co_filename.startswith(RUNTIME):
             here = frame.f_locals
             for each in (here.get("self"), getattr(here.get("self"), "node", None), here.get("node")):
                 if isinstance(each, Node):
                     return each.name, each.window
-        frame = frame.f_back
     return None
