@@ -18,7 +18,7 @@ BUDGET = {
     "dagflow/config": 1688,
     "dagflow/diagnosis": 229,
     "dagflow/errors": 196,
-    "dagflow/launching": 1040,
+    "dagflow/launching": 1036,
     "dagflow/ledger": 1980,
     "dagflow/lineage": 1446,
     "dagflow/local": 706,
