@@ -14,31 +14,18 @@ from dagflow.launching.build import LoadedApplication
 from dagflow.planning.plan import Plan
 from dagflow.render.words import counted
 from dagflow.runtime.run_folder.folders import Folders
-from dagflow.spark.executors.application import needs_of
-from dagflow.spark.executors.needs import Needs
-from dagflow.spark.executors.problems import Facts
+from dagflow.spark.executors.check import Facts, Needs
+from dagflow.spark.executors.probe import needs_of
 from dagflow.spark.runner import SparkRunner
 from dagflow.storage import OWN_FOLDER, file_system, is_object_store, join
 
 
-@attrs.frozen(kw_only=True)
-class ClusterPlace:
-    """The cluster to look at. `slots_timeout`: how long to wait for its first executor."""
+def executors(run: RunSettings, spark: Mapping[str, str], needs: Needs) -> Iterator[Check]:
+    """Start a session as settings of a run and of Spark say, and look at each executor.
 
-    master: str | None
-    remote: str | None
-    conf: Mapping[str, str]
-    slots_timeout: float
-
-    @classmethod
-    def of(cls, run: RunSettings, spark: Mapping[str, str]) -> ClusterPlace:
-        """Return the place that settings of a run and of Spark name."""
-        return cls(master=run.master, remote=run.remote, conf=spark, slots_timeout=run.slots_timeout)
-
-
-def executors(place: ClusterPlace, needs: Needs) -> Iterator[Check]:
-    """Start a session, and look at each executor. In one process with the driver, there is nothing to look at."""
-    runner = SparkRunner(master=place.master, remote=place.remote, conf=dict(place.conf), slots_timeout=place.slots_timeout)
+    In one process with the driver, there is nothing to look at.
+    """
+    runner = SparkRunner(master=run.master, remote=run.remote, conf=dict(spark), slots_timeout=run.slots_timeout)
     try:
         found = runner.look("dagflow doctor", needs)
     except DagflowError as error:

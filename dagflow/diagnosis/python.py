@@ -10,7 +10,7 @@ from importlib.machinery import FrozenImporter, PathFinder
 from importlib.metadata import PackageNotFoundError, version
 
 from dagflow.diagnosis.check import Check
-from dagflow.spark.executors.needs import fits, required
+from dagflow.spark.executors.check import fits, required
 
 NEEDED = ("pyarrow", "pyspark", "pandas", "numpy")
 LIBRARIES = ("operators", "dagflow", "pyarrow", "pyspark", "pandas", "numpy", "attrs", "click", "networkx")

@@ -396,9 +396,7 @@ def executor_needs(built: LoadedApplication, plan: Plan) -> Any:
     """Return the `Needs` of an application: what its tasks need of executors."""
     import importlib
 
-    return importlib.import_module("dagflow.spark.executors.application").needs_of(
-        plan, built.run.run_folder, built.run.lock_lease
-    )
+    return importlib.import_module("dagflow.spark.executors.probe").needs_of(plan, built.run.run_folder, built.run.lock_lease)
 
 
 def packaged(built: LoadedApplication, plan: Plan) -> Package | None:

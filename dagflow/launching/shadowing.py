@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -50,19 +50,16 @@ class _Finder:
         others = (finder for finder in sys.meta_path if finder is not self)
         spec = next((found for finder in others if (found := finder.find_spec(name, path, target)) is not None), None)
         if spec is not None and spec.loader is not None and shadow_of(spec) is not None:
-            _after(spec.loader, _explain)
+            loader: Any = spec.loader
+            execute = loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                execute(module)
+                _explain(module)
+
+            with contextlib.suppress(AttributeError):  # a loader that takes no attributes: Python's own message has to do
+                loader.exec_module = exec_module
         return spec
-
-
-def _after(loader: Any, then: Callable[[ModuleType], None]) -> None:
-    execute = loader.exec_module
-
-    def exec_module(module: ModuleType) -> None:
-        execute(module)
-        then(module)
-
-    with contextlib.suppress(AttributeError):  # a loader that takes no attributes: Python's own message has to do
-        loader.exec_module = exec_module
 
 
 def _explain(module: ModuleType) -> None:
@@ -82,14 +79,12 @@ def _explain(module: ModuleType) -> None:
 
 def _library_names() -> set[str]:
     """The public names of the library, which lies beside dagflow; read, since it cannot be imported."""
+    from pathlib import Path  # `import dagflow` need not load these
+
     from dagflow.exports import modules_of_names
 
-    path = os.path.join(os.path.abspath(__file__), "..", "..", "..", NAME, "__init__.pyi")
-    try:
-        with open(os.path.normpath(path), "rb") as file:
-            return set(modules_of_names(file.read()))
-    except OSError:
-        return set()
+    stub = Path(__file__).parents[2] / NAME / "__init__.pyi"
+    return set(modules_of_names(stub.read_bytes())) if stub.is_file() else set()
 
 
 def hidden_module(error: BaseException) -> StandardModuleHidden | None:

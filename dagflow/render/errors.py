@@ -90,15 +90,10 @@ def error_json(error: DagflowError) -> list[dict[str, Any]]:
             "code": e.code,
             "class": type(e).__name__,
             "message": e.message(),
-            "fields": {k: _plain(v) for k, v in _fields(e).items()},
+            "fields": {a.name: _plain(getattr(e, a.name)) for a in attrs.fields(type(e)) if a.name != "trace"},  # type: ignore[arg-type]  # all errors are attrs classes
         }
         for e in each(error)
     ]
-
-
-def _fields(error: DagflowError) -> dict[str, Any]:
-    fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(type(error))  # type: ignore[arg-type]  # all errors are attrs classes
-    return {a.name: getattr(error, a.name) for a in fields if a.name != "trace"}
 
 
 def _plain(value: Any) -> Any:

@@ -57,7 +57,11 @@ def explanations() -> dict[str, Explanation]:
     """
     classes: list[Any] = [DagError, ConfigError, RunError, InfrastructureError, PackageMissing]
     for module in map(import_module, MODULES):
-        classes += [each for each in vars(module).values() if _is_error_of(each, module.__name__)]
+        classes += [
+            each
+            for each in vars(module).values()
+            if isinstance(each, type) and issubclass(each, DagflowError) and each.__module__ == module.__name__
+        ]
     single = {cls.code: _of_class(cls) for cls in classes if "code" in vars(cls)}
     return dict(sorted({**_of_rules(), **single}.items()))
 
@@ -133,10 +137,6 @@ def _section(each: Explanation) -> list[str]:
 
 def _anchor(digit: str, title: str) -> str:
     return re.sub(r"[^a-z0-9 -]", "", f"{digit}xx: {title}".lower()).replace(" ", "-")
-
-
-def _is_error_of(value: object, module: str) -> bool:
-    return isinstance(value, type) and issubclass(value, DagflowError) and value.__module__ == module
 
 
 def _of_class(cls: type[DagflowError]) -> Explanation:

@@ -7,6 +7,7 @@ these functions by `dagflow.exports.shown_in_notebooks`. Nothing here needs IPyt
 from __future__ import annotations
 
 import html
+import re
 import sys
 from collections.abc import Sequence
 from itertools import islice
@@ -89,7 +90,7 @@ def traceback_lines(error: DagflowError) -> list[str]:
         return trace
     has_pages = "ipykernel" in sys.modules and isinstance(shell, sys.modules["ipykernel"].zmqshell.ZMQInteractiveShell)
     if has_pages:
-        _show_after_the_cell(shell, error, folded("traceback", _without_colours("\n".join(trace))))
+        _show_after_the_cell(shell, error, folded("traceback", re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(trace))))
     text = error_text(error, Style(colour=str(shell.colors).lower() != "nocolor"))
     return [text] if has_pages else [text, "  %tb Verbose shows the traceback"]
 
@@ -125,9 +126,3 @@ def _show_after_the_cell(shell: Any, error: DagflowError, page: str) -> None:
     if _FOLDED not in vars(error):
         vars(error)[_FOLDED] = True
         shell.events.register("post_run_cell", show)
-
-
-def _without_colours(text: str) -> str:
-    import re
-
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)

@@ -56,14 +56,6 @@ def _checked(view: PlanView, style: Style) -> list[list[str]]:
     return blocks
 
 
-def _placed(view: PlanView, style: Style) -> list[list[str]]:
-    return [indented(_operators(view.operators, style, [lambda o: o.placement or "", lambda o: o.why or ""]))]
-
-
-def _forms(view: PlanView, style: Style) -> list[list[str]]:
-    return [_streams(view, style), _conversions(view)]
-
-
 def _staged(view: PlanView, style: Style) -> list[list[str]]:
     driver = [o for o in view.operators if o.stage is None]
     blocks = []
@@ -77,10 +69,6 @@ def _staged(view: PlanView, style: Style) -> list[list[str]]:
         readers = [style.paint("dim", line) for line in _readers(stage)]
         blocks.append([_stage(stage, style), *indented(readers), *indented(_operators(mine, style, [_why]))])
     return [*blocks, _streams(view, style), _conversions(view)]
-
-
-def _spark(view: PlanView, style: Style) -> list[list[str]]:
-    return [list(view.spark)]
 
 
 def _stage(stage: StageView, style: Style) -> str:
@@ -187,8 +175,13 @@ _STEPS: dict[str, tuple[str, Callable[[PlanView, Style], list[list[str]]]]] = {
     "current": ("what stands where changing streams end, and waits for emission points", _logical),
     "partial": ("partial aggregations before exchanges", _logical),
     "relayed": ("relays for records of the driver that cross an exchange", _logical),
-    "placed": ("what runs where, and why", _placed),
-    "forms": ("records or batches; conversions", _forms),
+    "placed": (
+        "what runs where, and why",
+        lambda view, style: [
+            indented(_operators(view.operators, style, [lambda o: o.placement or "", lambda o: o.why or ""])),
+        ],
+    ),
+    "forms": ("records or batches; conversions", lambda view, style: [_streams(view, style), _conversions(view)]),
     "staged": ("fused into stages; forms and conversions", _staged),
-    "spark": ("what Spark is given", _spark),
+    "spark": ("what Spark is given", lambda view, style: [list(view.spark)]),
 }

@@ -129,16 +129,12 @@ def _operators(report: RunReport, style: Style) -> list[str]:
     kept = [n for n in range(len(_HEAD)) if n < 3 or any(row[n] not in ("0", "-") for row in rows)]
     if not is_timed:
         return table([[row[n] for n in kept] for row in (_HEAD, *rows)], "l" + "r" * (len(kept) - 1), style)
-    times = ["time", *(_time(figures.seconds, total) for _, figures in shown)]
+    times = ["time", *(f"{seconds(each.seconds)} {100 * each.seconds / total:3.0f} %" for _, each in shown)]
     columns = [[row[0], time, *(row[n] for n in kept[1:])] for row, time in zip([_HEAD, *rows], times, strict=True)]
     lines = table(columns, "lr" + "r" * (len(kept) - 1), style)
     if len(shown) < len(slowest):
         lines.append(f"and {counted(len(slowest) - len(shown), 'operator')} that took less time: --json has all")
     return lines
-
-
-def _time(part: float, total: float) -> str:
-    return f"{seconds(part)} {100 * part / total:3.0f} %"
 
 
 def _row(name: str, figures: OperatorFigures) -> list[str]:

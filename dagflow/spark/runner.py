@@ -25,10 +25,8 @@ from dagflow.spark.connection.session import address_of, connect, forget
 from dagflow.spark.dataframes.levels import ADDED_TO, CHOSEN_FOR_TRANSFORMS, PINNED, PINNED_FOR_TRANSFORMS, chained, outcomes
 from dagflow.spark.dataframes.transforms import failed_within
 from dagflow.spark.errors import ClusterUnreachable, ExecutorsUnfit, NoFreeSlots, SparkLost
-from dagflow.spark.executors.guard import Guard, told_problems
-from dagflow.spark.executors.needs import Needs
+from dagflow.spark.executors.check import Guard, Needs, Problem, other_versions, table, told_problems
 from dagflow.spark.executors.probe import Found, probe, unfit_problem
-from dagflow.spark.executors.problems import Problem, other_versions, table
 from dagflow.spark.jvm.options import DriverJvm
 from dagflow.spark.task import SparkTasks, warm_up
 from dagflow.spark.threads import JobThreads

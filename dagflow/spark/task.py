@@ -17,7 +17,7 @@ import attrs
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.task.execute import execute, keep_memory, outcome_bytes
-from dagflow.spark.executors.guard import Guard
+from dagflow.spark.executors.check import Guard
 
 
 @attrs.frozen

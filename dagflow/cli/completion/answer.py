@@ -67,7 +67,11 @@ def completions(words: Sequence[str], incomplete: str) -> list[Candidate]:
         shown = [option for option in command["options"] if not option["hidden"]]
         return [Candidate(name, each["help"]) for each in shown for name in each["names"] if name.startswith(incomplete)]
     if words[0] == "operators":
-        return [Candidate(name) for name in _library() if name.lower().startswith(incomplete.lower())]
+        from dagflow.cli.completion.keys import TOP
+        from dagflow.exports import modules_of_names
+
+        library = sorted(modules_of_names((TOP / "operators" / "__init__.pyi").read_bytes()))
+        return [Candidate(name) for name in library if name.lower().startswith(incomplete.lower())]
     if words[0] == "peek" and len(arguments) == 1:
         from dagflow.cli.completion.keys import ports_of
 
@@ -112,13 +116,6 @@ def _settings(incomplete: str, application: str) -> list[Candidate]:
         head = ".".join(parts[: depth + 1])
         found.setdefault(head, Candidate(f"{head}.") if len(parts) > depth + 1 else Candidate(f"{head}=", key.annotation))
     return list(found.values())
-
-
-def _library() -> list[str]:
-    from dagflow.cli.completion.keys import TOP
-    from dagflow.exports import modules_of_names
-
-    return sorted(modules_of_names((TOP / "operators" / "__init__.pyi").read_bytes()))
 
 
 def _words(shell: str, environ: Mapping[str, str]) -> tuple[list[str], str]:

@@ -33,7 +33,18 @@ def table_lines(operators: Sequence[OperatorLine], width: int, height: int) -> l
         left_out = len(lines) - len(busiest)
         lines = [line for line in lines if line in busiest]
     heads = [head for head in _HEADS if head != "rejected" or any(line.errors for line in lines)]
-    cells = [{head: _cell(line, head) for head in heads} for line in lines]
+    cells = [
+        {
+            "in": short(line.records_in),
+            "out": short(line.records_out),
+            "rate": f"{short(line.rate)}/s" if line.rate else "",
+            "bytes": size(line.size) if line.size else "",
+            "rejected": short(line.errors) if line.errors else "",
+            "tasks": str(line.tasks) if line.tasks else "",
+            "time": share(line.share),
+        }
+        for line in lines
+    ]
     name = min(MAX_NAME, max(cell_len("operator"), *(cell_len(line.name) for line in lines)))
     widths = {head: max(len(head), *(len(row[head]) for row in cells)) for head in heads}
     for head in _DROPPED:
@@ -98,18 +109,6 @@ def _joined(name: str, lines: Sequence[OperatorLine]) -> OperatorLine:
         share=sum(line.share for line in lines),
         waits=next((line.waits for line in lines if line.waits), ""),
     )
-
-
-def _cell(line: OperatorLine, head: str) -> str:
-    return {
-        "in": short(line.records_in),
-        "out": short(line.records_out),
-        "rate": f"{short(line.rate)}/s" if line.rate else "",
-        "bytes": size(line.size) if line.size else "",
-        "rejected": short(line.errors) if line.errors else "",
-        "tasks": str(line.tasks) if line.tasks else "",
-        "time": share(line.share),
-    }[head]
 
 
 def _cut(text: str, width: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +10,6 @@ from typing import Any
 import attrs
 
 from dagflow.launching.platforms.submission import Submission
-from dagflow.launching.platforms.yaml import as_yaml
 
 _FILES = "/etc/dagflow"
 _USER = 185
@@ -47,7 +47,7 @@ class Cluster:
 
 def manifest(submission: Submission, cluster: Cluster) -> str:
     """Return the manifest as YAML. Raises SecretInSubmission."""
-    return as_yaml(*documents(submission, cluster))
+    return "\n---".join(map(as_yaml, documents(submission, cluster))).lstrip() + "\n"
 
 
 def documents(submission: Submission, cluster: Cluster) -> list[dict[str, Any]]:
@@ -77,7 +77,10 @@ def documents(submission: Submission, cluster: Cluster) -> list[dict[str, Any]]:
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": meta,
-            "data": {"executor.yaml": as_yaml(_executor(name, cluster)), "spark-defaults.conf": _defaults(submission, cluster)},
+            "data": {
+                "executor.yaml": as_yaml(_executor(name, cluster)).lstrip() + "\n",
+                "spark-defaults.conf": _defaults(submission, cluster),
+            },
         },
         _driver(submission, cluster, meta),
     ]
@@ -200,3 +203,31 @@ def _container(cluster: Cluster) -> dict[str, Any]:
     if cluster.claim:
         parts["volumeMounts"] = [{"name": "data", "mountPath": cluster.mount}]
     return parts
+
+
+def as_yaml(value: Any, indent: str = "\n") -> str:
+    r"""Return plain data as YAML in block style, which is to be read before it is applied.
+
+    >>> print(as_yaml({"kind": "Job", "args": ["launch", "yes"], "labels": {"app": "x-1"}, "text": "a\nb\n"}).lstrip())
+    kind: Job
+    args:
+      - launch
+      - "yes"
+    labels:
+      app: x-1
+    text: |
+      a
+      b
+    """
+    if isinstance(value, dict) and value:
+        return "".join(f"{indent}{key}:{as_yaml(each, indent + '  ')}" for key, each in value.items())
+    if isinstance(value, list) and value:
+        return "".join(f"{indent}- {as_yaml(each, indent + '  ').lstrip()}" for each in value)
+    if isinstance(value, str) and _LINES.fullmatch(value):
+        return f" |{indent}{indent.join(value.splitlines())}"
+    is_plain = isinstance(value, str) and _WORD.fullmatch(value)
+    return f" {value if is_plain else json.dumps(value)}"  # quoted strings, numbers, true, {} and [] are the same in YAML
+
+
+_LINES = re.compile(r"[!-~][ -~]*\n([ -~]*[!-~]\n)*")
+_WORD = re.compile(r"(?!(true|false|null|yes|no|on|off|y|n)$)[a-z/][a-z0-9_./-]*", re.IGNORECASE | re.ASCII)

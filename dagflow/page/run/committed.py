@@ -51,7 +51,8 @@ class CommittedWindows:
         self.planned = (max(planned) + 1) if planned else (max(decided) + 1 if decided else 0)
         fresh = [number for number in decided[-limit:] if number not in self.windows]
         for number in fresh:
-            if (decision := self._read(f"decision of window {number}", lambda n=number: self._decision(n))) is not None:
+            decision = self._read(f"decision of window {number}", lambda n=number: self.log.read_decision(n, alone=True))
+            if decision is not None:
                 self._add(decision)
         if planned and (self.plan is None or self.plan.window != max(planned)):
             self.plan = self._read(f"plan of window {max(planned)}", lambda: self.log.read_plan(max(planned))) or self.plan
@@ -66,9 +67,6 @@ class CommittedWindows:
             return None if number is None else self.plan
         plan: WindowPlan | None = self._read(f"plan of window {number}", lambda: self.log.read_plan(number))
         return plan
-
-    def _decision(self, number: int) -> Decision | None:
-        return self.log.read_decision(number, alone=True)
 
     def _read(self, what: str, reading: Any) -> Any:
         """Return what a function reads. Note records that are damaged, of another version, or unreachable."""

@@ -70,6 +70,7 @@ class RunReader:
         if self._committed is not None:
             self._committed.update()
         live = None if self._events is None else self._events.newest
+        exchanges = {} if self._committed is None else self._committed.exchanges
         result = {
             "v": VERSION,
             "at": self._now(),
@@ -79,7 +80,7 @@ class RunReader:
             "launches": list(self._launches(live)),
             "graph": self._drawn(),
             "operators": self._operators(live),
-            "exchanges": self._exchanges(),
+            "exchanges": {port: {**attrs.asdict(own), "hottest": own.hot()} for port, own in exchanges.items()},
             "windows": self._windows(live),
             "tasks": self._tasks(live),
             "live": self._live(live),
@@ -228,11 +229,6 @@ class RunReader:
             if not own.get("seconds") and live is not None and name in live.seconds:
                 own["seconds"] = round(live.seconds[name], 3)
         return figures
-
-    def _exchanges(self) -> dict[str, dict[str, Any]]:
-        if self._committed is None:
-            return {}
-        return {port: {**attrs.asdict(own), "hottest": own.hot()} for port, own in self._committed.exchanges.items()}
 
     def _windows(self, live: LaunchEvents | None) -> dict[str, Any]:
         """Return the figures of all windows as columns. Times are milliseconds after `t0`."""

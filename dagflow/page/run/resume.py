@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from functools import cache
 from importlib import import_module
@@ -26,7 +27,7 @@ def resume_command(launched: LaunchRecord) -> str | None:
     if not launched.application or any(group in ("application", "run") and origin == "code" for group, _, _, origin in rows):
         return None
     words = ["dagflow", "launch", launched.application]
-    for file in dict.fromkeys(origin.rpartition(":")[0] for *_, origin in rows if _is_file(origin)):
+    for file in dict.fromkeys(origin.rpartition(":")[0] for *_, origin in rows if re.fullmatch(r".*\.toml:\d+", origin)):
         words += ["--conf", file]
     from_text = {key for _, key, _, origin in rows if origin == "-D" or origin.startswith("env ")}
     for definition in launched.definitions:
@@ -36,11 +37,6 @@ def resume_command(launched: LaunchRecord) -> str | None:
         if origin.startswith("--") and key.removeprefix("run.") != _ONCE:
             words += _option(origin, value)
     return f"cd {shlex.quote(launched.folder)} && {shlex.join(words)}"
-
-
-def _is_file(origin: str) -> bool:
-    name, _, line = origin.rpartition(":")
-    return line.isdecimal() and name.endswith(".toml")
 
 
 def _option(option: str, value: str) -> list[str]:

@@ -129,18 +129,6 @@ def _without(head: LogHead) -> set[str]:
     return without
 
 
-def _event(step: Step) -> str:
-    return kind_of(step.entry.event)
-
-
-def _window(step: Step) -> str:
-    return "" if step.entry.data is None else str(step.entry.data.txn.window_id)
-
-
-def _application(step: Step) -> str:
-    return "" if step.entry.data is None else step.entry.data.txn.app_id[:12]
-
-
 def _rows(step: Step) -> str:
     data = step.entry.data
     if data is None:
@@ -197,9 +185,9 @@ def _what_is_replaced(data: DataSlice) -> str:
 _COLUMNS: tuple[tuple[str, str, Callable[[Step], str]], ...] = (
     ("entry", "r", lambda step: str(step.entry.seq)),
     ("time (UTC)", "l", lambda step: instant(step.entry.system_time, whole=False)),
-    ("event", "l", _event),
-    ("window", "r", _window),
-    ("application", "l", _application),
+    ("event", "l", lambda step: kind_of(step.entry.event)),
+    ("window", "r", lambda step: "" if step.entry.data is None else str(step.entry.data.txn.window_id)),
+    ("application", "l", lambda step: "" if step.entry.data is None else step.entry.data.txn.app_id[:12]),
     ("rows", "l", _rows),
     ("files", "r", _file_count),
     ("bytes", "r", _bytes),

@@ -6,6 +6,7 @@ import os
 import re
 import traceback
 from collections.abc import Sequence
+from itertools import dropwhile, takewhile
 from typing import Any
 
 import attrs
@@ -77,6 +78,14 @@ def abort(
     return Abort(failed)
 
 
+def is_of_user_code(error: BaseException) -> bool:
+    """Return False for an `Abort` and a Ctrl-C, and for all else that ends a task and is no `Exception`, if dagflow raised it."""
+    if isinstance(error, Exception | SystemExit):
+        return True
+    innermost = traceback.extract_tb(error.__traceback__, limit=-1)[0]
+    return not (isinstance(error, KeyboardInterrupt | GeneratorExit) or is_ours(innermost.filename))
+
+
 def is_fatal(error: BaseException) -> bool:
     """Return True for an error that is not a fault of one record, so that `on_error` does not skip it."""
     return isinstance(error, DagflowError) and error.is_fatal
@@ -126,16 +135,10 @@ def user_frames(error: BaseException) -> str:
 
 def emitting_frames() -> str:
     """Return the frames of the user's code that emits, the innermost first; none if an operator of the library emits."""
-    frames: list[traceback.FrameSummary] = []
-    has_left = False  # what `emit` itself is made of
-    for frame in reversed(traceback.extract_stack()):
-        is_runtime = frame.filename.startswith(RUNTIME)
-        if is_runtime and has_left:
-            break  # what called the operator
-        has_left = has_left or not is_runtime
-        if not is_runtime and not is_ours(frame.filename):
-            frames.insert(0, frame)
-    return _told(frames)
+    # without what `emit` itself is made of, and without what called the operator
+    below_emit = dropwhile(lambda frame: frame.filename.startswith(RUNTIME), reversed(traceback.extract_stack()))
+    of_operator = takewhile(lambda frame: not frame.filename.startswith(RUNTIME), below_emit)
+    return _told([frame for frame in of_operator if not is_ours(frame.filename)][::-1])
 
 
 def _told(frames: Sequence[traceback.FrameSummary]) -> str:

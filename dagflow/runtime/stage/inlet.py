@@ -22,7 +22,7 @@ from dagflow.runtime.stage.blame import (
 )
 from dagflow.runtime.stage.conversion import runs_of_records
 from dagflow.runtime.stage.errors import ResultNotEmitted
-from dagflow.runtime.stage.failure import Abort, is_fatal
+from dagflow.runtime.stage.failure import is_fatal
 from dagflow.runtime.stage.node import Node
 from dagflow.runtime.stage.outlet import CHUNK, Step, Tap, records_of
 from dagflow.runtime.stage.program import PortPlan
@@ -154,8 +154,6 @@ class Inlet:
                 if unchanged is not None:
                     unchanged.check(self.doing)
                 return
-            except Abort:
-                raise
             except (Exception, SystemExit) as error:  # noqa: BLE001  # user code may raise anything
                 left = iterator.__length_hint__()
                 if left == before or isinstance(error, SystemExit):
@@ -166,6 +164,9 @@ class Inlet:
                 if not left:
                     self.node.is_busy = False
                     return
+            except BaseException as error:  # noqa: BLE001  # such as CancelledError of asyncio
+                left = iterator.__length_hint__()
+                self.node.fail(self.doing, error, None if left == before else chunk[-left - 1])
 
     def origin_at(self, row: int) -> RecordOrigin | None:
         """Return the exact origin of a row of the chunk at hand, if the operator before is a reader that knows it."""
@@ -217,6 +218,8 @@ class Inlet:
                     self.returned = returned
             except (Exception, SystemExit) as error:  # noqa: BLE001  # user code may raise anything
                 self._fail(batch, error)
+            except BaseException as error:  # noqa: BLE001  # such as CancelledError of asyncio
+                self.node.fail(self.doing, error, None)
         else:
             self._tolerant(batch, 0)
         self.node.is_busy = False
@@ -263,9 +266,9 @@ class Inlet:
             half = batch.num_rows // 2
             self._tolerant(batch.slice(0, half), first)
             self._tolerant(batch.slice(half), first + half)
-        except BaseException:
+        except BaseException as error:  # noqa: BLE001  # such as CancelledError of asyncio
             self.node.release(keep=False)
-            raise
+            self.node.fail(self.doing, error, None)
         else:
             self.node.release(keep=True)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import copy
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Sequence
-from types import FrameType
 from typing import Any, NoReturn, Protocol
 
 from dagflow.model.errors.dag import PortUnbound
@@ -19,7 +19,7 @@ from dagflow.model.operator.protocols import LocatesRows
 from dagflow.model.operator.state import state_fields
 from dagflow.model.operator.table_state import KeyedTable
 from dagflow.runtime.run_folder.reports import SAMPLES, OperatorFigures
-from dagflow.runtime.stage.failure import RUNTIME, Abort, abort, describe, is_fatal, sample, sample_of, text_of
+from dagflow.runtime.stage.failure import RUNTIME, abort, describe, is_fatal, is_of_user_code, sample, sample_of, text_of
 from dagflow.runtime.stage.outlet import Outlet, Step, Steps, StreamEnd, Tap
 from dagflow.runtime.stage.program import ProgramOperator, SourcePlan
 from dagflow.runtime.stage.task_time import TimeAccount
@@ -120,7 +120,12 @@ class Node:
             outlet.drop()
 
     def fail(self, doing: str, error: BaseException, record: Any, origin: RecordOrigin | None = None) -> NoReturn:
-        """End the task. `origin`: that of the record, where it is known better than by the cursor."""
+        """End the task with an `Abort`, or with what has ended it already.
+
+        `origin`: that of the record, where it is known better than by the cursor.
+        """
+        if not is_of_user_code(error):
+            raise error
         raise abort(self.name, self.window, doing, error, record, self.context.services.cursor, origin) from error
 
     def bad_record(self, doing: str, error: BaseException, record: Any, origin: RecordOrigin | None = None) -> None:
@@ -230,9 +235,7 @@ class Node:
         try:
             with self.steps.time.charging(self.account):
                 returned = (method or getattr(self.operator, doing))(*arguments)
-        except Abort:
-            raise
-        except (Exception, SystemExit) as error:  # noqa: BLE001  # user code may raise anything
+        except BaseException as error:  # noqa: BLE001  # user code may raise anything
             self.fail(f"{doing}()", error, None)
         if self.unchanged is not None:
             self.unchanged.check(f"{doing}()", whole_window=doing == "end_window")
@@ -262,12 +265,10 @@ class Node:
 
 def operator_at_work() -> tuple[str, int | None] | None:
     """Return the name and the window of the operator whose code calls this, found from the stack; None for no operator."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
+    for frame, _ in traceback.walk_stack(sys._getframe(1)):
         if frame.f_code.co_filename.startswith(RUNTIME):
             here = frame.f_locals
             for each in (here.get("self"), getattr(here.get("self"), "node", None), here.get("node")):
                 if isinstance(each, Node):
                     return each.name, each.window
-        frame = frame.f_back
     return None

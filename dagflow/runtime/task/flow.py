@@ -5,12 +5,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import pickle
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, get_origin
 
 from dagflow.errors import DagflowError
-from dagflow.errors.frames import is_ours
 from dagflow.model.operator.context import (
     Clock,
     Cursor,
@@ -34,7 +32,7 @@ from dagflow.runtime.live.task import LiveTask
 from dagflow.runtime.rebalancing.task_work import TaskWork
 from dagflow.runtime.run_folder.reports import ExchangeFigures, OperatorFigures
 from dagflow.runtime.stage.errors import OperatorFailed
-from dagflow.runtime.stage.failure import Abort, abort, describe
+from dagflow.runtime.stage.failure import Abort, describe
 from dagflow.runtime.stage.inlet import Inlet
 from dagflow.runtime.stage.node import Node
 from dagflow.runtime.stage.outlet import Outlet, Steps, StreamEnd, Tap, Unconnected
@@ -147,15 +145,13 @@ class Flow:
                 try:
                     with self.time.charging(node.account):
                         node.operator.setup(node.context)
-                except (Exception, SystemExit) as error:  # noqa: BLE001  # user code may raise anything
+                except BaseException as error:  # noqa: BLE001  # user code may raise anything
                     node.fail("setup()", error, None)
                 node.refuse_pending()
                 node.outside = "a method that was called between windows"
                 freeze(node.operator)
-        except BaseException as error:
+        except BaseException:
             self._leave(failing=True)
-            if (failure := _abort_of(error)) is not None:
-                raise failure from error
             raise
         return self
 
@@ -233,15 +229,10 @@ class Flow:
     @contextlib.contextmanager
     def window(self, number: int) -> Iterator[None]:
         """Begin a window, and end it when all is delivered. After an exception it is left open: the task has failed."""
-        try:
-            self._begin_window(number)
-            yield
-            self.cursor.move(None, None)
-            self._end_window()
-        except BaseException as error:
-            if (failure := _abort_of(error)) is not None:
-                raise failure from error
-            raise
+        self._begin_window(number)
+        yield
+        self.cursor.move(None, None)
+        self._end_window()
 
     def tap(self, *, emitted: Mapping[str, Tap], received: Mapping[str, Tap]) -> None:
         """Listen to the chunks that operators emit, and to those that they receive; both by operator."""
@@ -344,35 +335,6 @@ def run_flow(
             with time.charging(time.storing):
                 states.capture()
     return flow
-
-
-_CALLS = {"__enter__": "setup()", "_begin_window": "begin_window()"}
-"""The methods of operators that a flow calls, by the method of the flow that does."""
-
-
-def _abort_of(error: BaseException) -> Abort | None:
-    """Return an Abort that names the operator whose code raised what is not an `Exception`, such as asyncio's CancelledError.
-
-    None for all other exceptions, and for those that dagflow itself raised, as signals.
-    """
-    if isinstance(error, (Exception, KeyboardInterrupt, SystemExit, GeneratorExit, Abort)):
-        return None
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    if is_ours(frames[-1].f_code.co_filename):
-        return None
-    for frame in reversed(frames):
-        here = frame.f_locals
-        owner = here.get("self")
-        if isinstance(owner, Inlet):
-            node, doing = owner.node, owner.doing
-        elif isinstance(owner, Node) and "doing" in here:
-            node, doing = owner, f"{here['doing']}()"
-        elif isinstance(owner, Flow) and (method := _CALLS.get(frame.f_code.co_name)):
-            node, doing = here["node"], method
-        else:
-            continue
-        return abort(node.name, node.window, doing, error, here.get("record"), node.context.services.cursor)
-    return None
 
 
 def failure_of(error: BaseException) -> DagflowError:

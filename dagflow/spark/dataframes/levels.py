@@ -21,7 +21,7 @@ from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.program import Job, TaskSpec
 from dagflow.runtime.task.execute import execute, keep_memory, outcome_bytes
 from dagflow.spark.dataframes.transforms import through
-from dagflow.spark.executors.guard import Guard
+from dagflow.spark.executors.check import Guard
 from dagflow.spark.task import settle, tidy_output
 from dagflow.storage import at_once, read_sealed, seal
 

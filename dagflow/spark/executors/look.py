@@ -33,9 +33,9 @@ def look(wanted: str) -> str:
     }
     if not any(name.partition(".")[0] == "dagflow" for name in facts["broken"]):
         try:
-            facts["folders"] = importlib.import_module("dagflow.spark.executors.folders").unfit_folders(needs)
+            facts["folders"] = importlib.import_module("dagflow.spark.executors.check").unfit_folders(needs)
         except Exception as error:  # noqa: BLE001  # a dagflow of another version
-            facts["broken"]["dagflow.spark.executors.folders"] = f"{type(error).__name__}: {error}"
+            facts["broken"]["dagflow.spark.executors.check"] = f"{type(error).__name__}: {error}"
     time.sleep(max(0.0, float(needs["seconds"]) - (time.monotonic() - began)))
     return json.dumps(facts)
 

@@ -10,10 +10,9 @@ import attrs
 import pytest
 
 from dagflow.errors import ModeUnsupported, SecretInSubmission
-from dagflow.launching.platforms.kubernetes import Cluster, documents, manifest
+from dagflow.launching.platforms.kubernetes import Cluster, as_yaml, documents, manifest
 from dagflow.launching.platforms.spark_submit import words
 from dagflow.launching.platforms.submission import Submission
-from dagflow.launching.platforms.yaml import as_yaml
 from dagflow.packaging.package import Package
 
 ORDERS = Submission(
@@ -94,4 +93,5 @@ def test_standalone_clusters_run_no_python_drivers() -> None:
 def test_words_that_yaml_would_read_as_something_else_are_quoted() -> None:
     yaml = pytest.importorskip("yaml")
     data = {"a": ["yes", "1", "", "a: b", "-D", "ä", "x\ny\n", {"b": [], "c": {}}, 3, True, None], "d": "one\n\ntwo\n"}
+    data["e"] = ["\n", " x\n", "x\n\n", "x \n", "a\n  b: |\n", "yes\n", "No", "nothing", "\u2028x\n", "x\x85y\n"]
     assert yaml.safe_load(as_yaml(data)) == data

@@ -181,3 +181,32 @@ def test_an_exception_that_is_not_an_exception_names_its_operator(where: str, on
     assert "Stopped: enough" in error.error
     assert "test_what_handlers_do.py" in error.frames
     assert (error.record is not None) == ("take" in where)
+
+
+@attrs.define
+class StopsInBatches(DoublesBatches):
+    @DoublesBatches.input.batch
+    def double(self, batch: pa.RecordBatch) -> Any:
+        raise Stopped("enough")
+
+    def teardown(self) -> None:
+        raise Stopped("later")
+
+
+@pytest.mark.parametrize("on_error", ["fail", "skip"])
+def test_it_names_its_operator_in_batches_too(on_error: Any) -> None:
+    with pytest.raises(OperatorFailed) as caught:
+        run_dag(behind(StopsInBatches(on_error=on_error)))
+    assert (caught.value.operator, caught.value.doing) == ("it", "double() of port 'input'")
+    assert "Stopped: enough" in caught.value.error
+
+
+def test_a_ctrl_c_in_a_handler_stays_what_it_is() -> None:
+    @attrs.define
+    class Interrupted(Says):
+        @Says.input.process
+        def take(self, number: int) -> Any:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_operator(Interrupted(1), {"input": [1]})

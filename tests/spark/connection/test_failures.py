@@ -10,7 +10,7 @@ import pytest
 from dagflow.errors import SparkLost
 from dagflow.runtime.runner import TasksDied
 from dagflow.spark.connection.failures import failure, first_line
-from dagflow.spark.executors.needs import Needs
+from dagflow.spark.executors.check import Needs
 from dagflow.spark.executors.probe import unfit_problem
 
 KILLED = """An error occurred while calling o52.collectToPython.

@@ -81,7 +81,8 @@ def command(
         submission.check_secrets()
         if without_secrets(submission.master) != submission.master or "token=" in submission.master.lower():
             raise SecretInSubmission(setting="--remote")
-        line = ["dagflow", "launch", *submission.arguments, "--remote", submission.master, *_definitions(submission.spark)]
+        definitions = (part for key, value in submission.spark.items() for part in ("-D", f"{key}={value}"))
+        line = ["dagflow", "launch", *submission.arguments, "--remote", submission.master, *definitions]
         return _ran(shlex.join(line) + "\n", [sys.executable, "-m", *line], yes)
     application = arguments.application
     if to == "yarn" and deploy_mode == "cluster" and not built.run.package and os.path.exists(application.partition(":")[0]):
@@ -132,10 +133,6 @@ def _submission(arguments: AppArguments, built: LoadedApplication, to: str, *, i
     given += ["--json"] if arguments.json else []
     name = re.sub(r"[^a-z0-9]+", "-", built.dag.name.lower()).strip("-")[:50] or "application"
     return Submission(name=name, arguments=(arguments.application, *given), spark=dict(built.spark), master=address)
-
-
-def _definitions(spark: dict[str, str]) -> list[str]:
-    return [part for key, value in spark.items() for part in ("-D", f"{key}={value}")]
 
 
 def _ran(text: str, line: Sequence[str], yes: bool, given: str | None = None) -> int:

@@ -25,7 +25,6 @@ from dagflow.storage.errors import StorageError
 from dagflow.storage.records.errors import RecordRefused
 
 if TYPE_CHECKING:
-    from dagflow.lineage.replay import ReplayReport
     from dagflow.lineage.sinks import SinkCheck
     from dagflow.lineage.trace import ApplicationLocator
     from dagflow.runtime.run_folder.verify import FolderReport
@@ -109,7 +108,10 @@ def command(
         )
     dataset = find_dataset(arguments.dataset)
     if replay:
-        _check_trust(dataset, again)
+        from dagflow.lineage.replay import check_trust
+        from dagflow.lineage.replay import replay as replay_windows
+
+        check_trust(dataset, again)
     ledger = Ledger.open(dataset, durable=False)
     found, missing, broken = inputs_of(ledger, inputs)
     verified = Ledger.open(dataset, durable=False).verify(inputs=found, files=files, noted=noted)
@@ -121,7 +123,7 @@ def command(
         inputs={dataset_id: reader.place for dataset_id, reader in found.items()},
         missing_inputs=missing,
         input_problems=broken,
-        replay=_replayed(dataset, again, windows) if replay and is_readable(report) else None,
+        replay=replay_windows(dataset, locator=again, windows=windows) if replay and is_readable(report) else None,
         run_folder=_run_folder(dataset, run_folder),
         sinks=_sinks(again, dataset),
     )
@@ -200,18 +202,6 @@ def _sinks(again: ApplicationLocator, dataset: str | None, folder: str | None = 
 def is_readable(report: VerifyReport) -> bool:
     """Return whether all entries are whole, whatever the state of the files."""
     return all(isinstance(problem, ObjectMissing | ObjectDamaged | StorageError) for problem in report.problems)
-
-
-def _check_trust(dataset: str, again: ApplicationLocator) -> None:
-    from dagflow.lineage.replay import check_trust
-
-    check_trust(dataset, again)
-
-
-def _replayed(dataset: str, again: ApplicationLocator, windows: int | None) -> ReplayReport:
-    from dagflow.lineage.replay import replay
-
-    return replay(dataset, locator=again, windows=windows)
 
 
 def inputs_of(

@@ -83,16 +83,16 @@ def command(
 
 def _of_executors(given: AppArguments) -> Iterator[Check]:
     """Look at the executors that an application, or any application, would run on."""
-    from dagflow.diagnosis.executors import ClusterPlace, executors, needs_without_launch  # only here: it imports the runner
-    from dagflow.spark.executors.needs import Needs
+    from dagflow.diagnosis.executors import executors, needs_without_launch  # only here: it imports the runner
+    from dagflow.spark.executors.check import Needs
 
     if not given.application:
         layers = read_layers(
             environment=os.environ, conf_files=given.conf_files, definitions=given.definitions, options=given.options
         )
         run, spark = build_run_settings(layers), {key: setting.value for key, setting in spark_conf(layers).items()}
-        yield from executors(ClusterPlace.of(run, spark), attrs.evolve(Needs(), max_skew=run.lock_lease))
+        yield from executors(run, spark, attrs.evolve(Needs(), max_skew=run.lock_lease))
         return
     built, plan = planned(given)
     with needs_without_launch(built, plan) as needs:
-        yield from executors(ClusterPlace.of(built.run, built.spark), needs)
+        yield from executors(built.run, built.spark, needs)

@@ -20,13 +20,21 @@ from dagflow.errors import ExecutorsUnfit, LocalPathRemoteMaster
 from dagflow.planning.steps import make_plan
 from dagflow.runtime.run_folder.folders import refuse_local_paths
 from dagflow.spark.executors import look as module_of_look
-from dagflow.spark.executors.application import needs_of
-from dagflow.spark.executors.folders import unfit_folders
-from dagflow.spark.executors.guard import ExecutorUnfit, Guard, told_problems
+from dagflow.spark.executors.check import (
+    ExecutorUnfit,
+    Facts,
+    Guard,
+    Mark,
+    Needs,
+    Problem,
+    facts_of,
+    problems_of,
+    table,
+    told_problems,
+    unfit_folders,
+)
 from dagflow.spark.executors.look import look
-from dagflow.spark.executors.mark import Mark
-from dagflow.spark.executors.needs import Needs
-from dagflow.spark.executors.problems import Facts, Problem, facts_of, problems_of, table
+from dagflow.spark.executors.probe import needs_of
 from dagflow.storage import local_path
 from operators import DeltaWriter, FileInput, IcebergWriter, SqlWriter
 
