@@ -237,7 +237,8 @@ class Deduplicate(FirstOfEach[T], Generic[T]):
 
     @property
     def _ranking(self) -> Ranking:
-        return Ranking(1, self.by, self.order_by, descending=self.keep == "last", all_descending=self.keep == "last")
+        is_last = self.keep == "last"
+        return Ranking(1, self.by, self.order_by, descending=is_last, all_descending=is_last, setting="order_by")
 
     def end_window(self) -> None:
         """Emit the records that are new, and take back those that are gone."""

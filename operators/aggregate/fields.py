@@ -116,12 +116,12 @@ def check_objects(batch: pa.RecordBatch, *what: object) -> None:
             raise OverflowError(f"column {name!r} has {wrong}; no Python object holds it")
 
 
-def check_values(schema: pa.Schema, of: object, merge: str) -> None:
+def check_values(schema: pa.Schema, of: object, merge: str, setting: str = "of") -> None:
     """Raise ColumnNotThere, and ValueColumnRefused where the values of a column cannot be merged: `sum`, `min`, `max`.
 
-    `merge` is also `sort`, which pyarrow does: it has no order of lists.
+    `merge` is also `sort`, which pyarrow does: it has no order of lists. `setting`: the property that has the names.
     """
-    check_columns(schema, "of", of)
+    check_columns(schema, setting, of)
     types: Any = pa.types
     for name in names_of(of):
         kind = schema.field(name).type

@@ -52,6 +52,7 @@ class Ranking:
             columns do.
         needs_value: rows without a value are left out.
         nulls_first: the order of the values is that of SQL: NaN is larger than all numbers, and nulls are first or last.
+        setting: the property of the operator that has `of`, for errors.
     """
 
     n: int
@@ -61,11 +62,12 @@ class Ranking:
     all_descending: bool = False
     needs_value: bool = False
     nulls_first: bool | None = None
+    setting: str = "of"
 
     def table(self, batch: pa.RecordBatch, sign: int, port: InputPort[Any]) -> pa.Table:
         """Return the rows of a batch. Raises ColumnNotThere, KeyColumnRefused, ValueColumnRefused, ValueNotKept."""
         check_keys(batch, self.by)
-        check_values(batch.schema, self.of, "sort")
+        check_values(batch.schema, self.of, "sort", self.setting)
         check_objects(batch, tuple(batch.schema.names))
         columns = {f"{name}#": plain_column(batch.column(name)) for name in batch.schema.names}
         columns = {name: column.cast(pa.string()) if t.is_null(column.type) else column for name, column in columns.items()}

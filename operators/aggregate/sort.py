@@ -87,7 +87,8 @@ class Sort(Operator, Generic[T]):
     @property
     def _ranking(self) -> Ranking:
         descends = tuple(name.startswith("-") for name in self.by)
-        return Ranking(self.limit or _ALL, None, tuple(self._names), descending=descends, nulls_first=self.nulls == "first")
+        names, nulls_first = tuple(self._names), self.nulls == "first"
+        return Ranking(self.limit or _ALL, None, names, descending=descends, nulls_first=nulls_first, setting="by")
 
     def setup(self, context: OperatorContext) -> None:
         """Keep the context, which tells whether rows are taken back."""

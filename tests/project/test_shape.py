@@ -38,7 +38,7 @@ BUDGET = {
     "dagflow/telemetry": 801,
     "dagflow/testing": 1508,
     "operators": 131,
-    "operators/aggregate": 2720,
+    "operators/aggregate": 2723,
     "operators/compression": 663,
     "operators/contexts": 771,
     "operators/database": 109,

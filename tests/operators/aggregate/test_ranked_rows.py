@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagflow.errors import ColumnTypeChanged, NeverInserted, OtherColumns, RecordsWithoutColumns
+from dagflow.errors import ColumnNotThere, ColumnTypeChanged, NeverInserted, OtherColumns, RecordsWithoutColumns
 from dagflow.testing import OperatorTask, Window, check_operator, run_operator
-from operators import Deduplicate, Distinct, TopN, agg
+from operators import Deduplicate, Distinct, Sort, TopN, agg
 from tests.operators.aggregate.test_group_by import VALUES, Batches, rows_of
 from tests.operators.small_portions import small_portions
 from tests.tiers import examples
@@ -198,3 +198,13 @@ def test_a_column_that_comes_later_is_null_in_rows_that_are_kept() -> None:
     found = run_operator(Deduplicate(by="k", keep="last"), windows({"k": [1, 2]}, {"k": [1], "a": ["x"]}, {"k": [2]}))
     assert found["output"] == [{"k": 1}, {"k": 2}, {"k": 1, "a": "x"}]
     assert found.retracted["output"] == [{"k": 1, "a": None}]
+
+
+@pytest.mark.parametrize(
+    ("operator", "setting"),
+    [(Deduplicate(by="key", order_by="typo"), "order_by"), (Sort("typo"), "by"), (TopN(1, of="typo"), "of")],
+    ids=["Deduplicate", "Sort", "TopN"],
+)
+def test_a_column_that_is_not_there_is_named_with_its_property(operator: Any, setting: str) -> None:
+    with pytest.raises(ColumnNotThere, match=f"there is no column 'typo', which `{setting}` names"):
+        run_operator(operator, {"input": [pa.table({"key": [1], "type": [2]})]})
