@@ -10,9 +10,7 @@ end_if_command()  # before anything else is imported, which takes a while
 
 from dagflow.exports import lazy_exports  # noqa: E402
 from dagflow.launching.shadowing import explain_shadows  # noqa: E402
-from dagflow.sorting import sort_without_avx512  # noqa: E402
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)
 
 explain_shadows()
-sort_without_avx512()

@@ -1,4 +1,4 @@
-"""The tables: persons, auctions and bids, as the generator of Apache Beam makes them, and the side input.
+"""The tables: persons, auctions and bids, after the generators of Apache Beam and Flink, and the side input.
 
 Of fifty events one is a person, three are auctions and 46 bids. Half of the bids go to hot auctions, three quarters of them come
 from hot bidders, and three quarters of the auctions are from hot sellers.

@@ -74,6 +74,6 @@ def _handles_more(cls: Any) -> bool:
         return next(base for base in cls.__mro__ if name in vars(base))
 
     says = owner("columns_read")
-    owners = {owner(name) for forms in handlers_of(cls).values() for name in forms.values()}
-    is_same = (says.__module__, says.__qualname__)  # a class with ports of its own stands for the one that it is made from
-    return any(issubclass(each, says) and (each.__module__, each.__qualname__) != is_same for each in owners)
+    own = (says.__module__, says.__qualname__)  # a class with ports of its own stands for the one that it is made from
+    before = [base for base in cls.__mro__[: cls.__mro__.index(says)] if (base.__module__, base.__qualname__) != own]
+    return any(owner(name) in before for forms in handlers_of(cls).values() for name in forms.values())

@@ -84,7 +84,7 @@ def program_for(expression: Expression, schema: pa.Schema) -> CompiledExpression
 
 
 def narrow_for(expression: Any, schema: pa.Schema) -> Any:
-    """Return an expression that is compiled, with fewer digits; None where it is no other, or has failed."""
+    """Return the narrow form of an expression that is compiled; None if there is none, or it has failed."""
     compiled = _programs.get((id(expression), schema))
     return None if compiled is None else compiled.narrow
 

@@ -266,15 +266,17 @@ def _of_decimals(symbol: str, one: Operand, other: Operand) -> Any:
 def _narrow(symbol: str, one: Operand, other: Operand, places: int) -> Any:
     """Return the same with operands cut to so few digits that the result has 38; None where there is no room for their scale."""
     (precision, scale), (more, more_scale) = (_digits(each) for each in (one, other))
-    first = second = DIGITS - 1
     if symbol == "*":
         few = min(precision, more, DIGITS // 2 - 1)
-        first, second = (few, first - few) if precision <= more else (first - few, few)
+        first, second = (few, DIGITS - 1 - few) if precision <= more else (DIGITS - 1 - few, few)
     else:
-        scale = more_scale = places
-    if first < scale or second < more_scale:
+        first, second = DIGITS - 1 - (places - scale), DIGITS - 1 - (places - more_scale)
+    if max(precision, more) > DIGITS or first < max(scale, 1) or second < max(more_scale, 1):
         return None
-    return _EXACT[symbol](one.to(pa.decimal128(first, scale)), other.to(pa.decimal128(second, more_scale)))
+    cut = [one.to(pa.decimal128(first, scale)), other.to(pa.decimal128(second, more_scale))]
+    if symbol != "*":  # only now: a cast to more places wraps around where a value needs too many digits, without an error
+        cut = [each.cast(pa.decimal128(DIGITS - 1, places)) for each in cut]
+    return _EXACT[symbol](*cut)
 
 
 def _digits(operand: Operand) -> tuple[int, int]:

@@ -115,12 +115,14 @@ def _computed(
     arrows = [as_arrow(each, batch.schema, operator) for each in several]
     narrow = [narrow_for(each, batch.schema) for each in several]
     if any(each is not None for each in narrow):
+        quick = [one if each is None else each for one, each in zip(arrows, narrow, strict=True)]
         try:
-            quick = [one if each is None else each for one, each in zip(arrows, narrow, strict=True)]
             return computed_by(node, options(quick), table)
         except ARROW_ERRORS:
+            found = computed_by(node, options(arrows), table)  # an error of its own says nothing of digits
             for each in several:
                 forget_narrow(each, batch.schema)
+            return found
     return computed_by(node, options(arrows), table)
 
 

@@ -31,7 +31,7 @@ def test_settings_of_the_application(dagflow: Dagflow, command: str) -> None:
 def test_operators_once_the_required_settings_are_given(dagflow: Dagflow) -> None:
     assert "operator.keep" not in dagflow("launch", LINE_FILTER, "--help").out
     answer = dagflow("launch", LINE_FILTER, "-D", "input=logs", "-D", "output=out", "--help")
-    assert "  operator.keep      Filter: predicate, on_error" in answer.out
+    assert "  operator.keep      Filter: predicate, only, on_error" in answer.out
 
 
 def test_without_an_application_nothing_is_loaded(dagflow: Dagflow, monkeypatch: pytest.MonkeyPatch) -> None:

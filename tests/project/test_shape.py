@@ -11,14 +11,14 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 BUDGET = {
-    "dagflow": 194,
+    "dagflow": 174,
     "dagflow/arrow_types": 322,
     "dagflow/catalogue": 140,
     "dagflow/cli": 1947,
     "dagflow/config": 1688,
     "dagflow/diagnosis": 229,
     "dagflow/errors": 196,
-    "dagflow/launching": 1036,
+    "dagflow/launching": 1040,
     "dagflow/ledger": 1980,
     "dagflow/lineage": 1446,
     "dagflow/local": 706,
@@ -29,7 +29,7 @@ BUDGET = {
     "dagflow/plugins": 30,
     "dagflow/ranges": 417,
     "dagflow/render": 1381,
-    "dagflow/runtime": 7128,
+    "dagflow/runtime": 7135,
     "dagflow/scaling": 302,
     "dagflow/scan": 2009,
     "dagflow/spark": 2128,
@@ -42,7 +42,7 @@ BUDGET = {
     "operators/compression": 663,
     "operators/contexts": 771,
     "operators/database": 109,
-    "operators/expressions": 617,
+    "operators/expressions": 619,
     "operators/extras": 199,
     "operators/files": 1326,
     "operators/formats": 3139,
@@ -52,7 +52,7 @@ BUDGET = {
     "operators/sinks": 5279,
     "operators/sources": 739,
     "operators/tables": 658,
-    "operators/transform": 917,
+    "operators/transform": 919,
 }
 """Statements of each package, without imports and docstrings. A number may only fall: a commit that merges mechanisms lowers it.
 A new capability raises the number of its own package in the commit that adds it, whose message says what it bought."""

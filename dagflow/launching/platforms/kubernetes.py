@@ -226,8 +226,12 @@ def as_yaml(value: Any, indent: str = "\n") -> str:
     if isinstance(value, str) and _LINES.fullmatch(value):
         return f" |{indent}{indent.join(value.splitlines())}"
     is_plain = isinstance(value, str) and _WORD.fullmatch(value)
-    return f" {value if is_plain else json.dumps(value)}"  # quoted strings, numbers, true, {} and [] are the same in YAML
+    if is_plain:
+        return f" {value}"
+    text = json.dumps(value, ensure_ascii=False)  # quoted strings, numbers, true, {} and [] are the same in YAML
+    return f" {_BREAKS.sub(lambda found: json.dumps(found[0])[1:-1], text)}"
 
 
+_BREAKS = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")  # which YAML does not have as they are
 _LINES = re.compile(r"[!-~][ -~]*\n([ -~]*[!-~]\n)*")
 _WORD = re.compile(r"(?!(true|false|null|yes|no|on|off|y|n)$)[a-z/][a-z0-9_./-]*", re.IGNORECASE | re.ASCII)

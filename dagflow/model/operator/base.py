@@ -135,7 +135,7 @@ class Operator(Component, Keyed, KeepsCurrent, Stateful, SchemaAware, ReadsFiles
             cls.takes_changes = vars(cls).get("takes_changes", True)
             setattr(cls, NET_CHANGES, WindowState(factory=dict))
         elif NET_CHANGES in dir(cls) and "takes_changes" not in vars(cls):  # another handler may have taken its place
-            cls.takes_changes = any(NET in forms for forms in handlers_of(cls).values())
+            cls.takes_changes = cls.takes_changes and any(NET in forms for forms in handlers_of(cls).values())
 
     def __reduce__(self) -> Any:
         """Pickle fields and type arguments only: what `setup` makes never travels."""

@@ -80,6 +80,8 @@ def abort(
 
 def is_of_user_code(error: BaseException) -> bool:
     """Return False for an `Abort` and a Ctrl-C, and for all else that ends a task and is no `Exception`, if dagflow raised it."""
+    if isinstance(error, Abort):
+        return False
     if isinstance(error, Exception | SystemExit):
         return True
     innermost = traceback.extract_tb(error.__traceback__, limit=-1)[0]

@@ -116,21 +116,26 @@ class RunIsFinal(RunError):
     Attributes:
         windows: the number of windows that the run has.
         is_last: whether the newest of them is that of a final launch.
+        waits: whether it is planned, and not finished.
     """
 
     folder: str
     windows: int
     is_last: bool
+    waits: bool
     code: ClassVar[str] = "DF960"
-    example = {"folder": "out/_dagflow", "windows": 1, "is_last": True}
+    example = {"folder": "out/_dagflow", "windows": 1, "is_last": True, "waits": False}
     general_remedy = (
         "start over with --fresh, which removes the files of the run first, and leaves the rows of tables; or give another output"
     )
 
     def message(self) -> str:
+        if self.waits:
+            other = "--continuous" if self.is_last else "--final"
+            return f"{self.folder}: window {self.windows - 1} is planned and not finished: launch once without {other}, which runs it"
         if self.is_last:
             return f"{self.folder}: the last launch was final. It has kept nothing that another one could continue with"
-        return f"{self.folder}: a final launch is the only one of its run, and this run has {self.windows} windows already"
+        return f"{self.folder}: a final launch is the only one of its run, and this run has windows already"
 
 
 @error

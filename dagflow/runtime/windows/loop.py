@@ -154,7 +154,8 @@ class WindowLoop:
         self._running: deque[Running] = deque()
         self._before: Decision | None = None
         self._unfollowed: set[int] = set()  # the windows that this loop has begun, and not rolled forward yet
-        self._has_ended, self._has_begun = True, False  # with no window there is nothing to end
+        self._has_ended = True  # with no window there is nothing to end
+        self._has_begun: bool = before is not None and before._has_begun
         self._listing: Listing | None = None
         self._planned: int = 0 if before is None else before._planned
         self._check_columns = check_columns
@@ -213,10 +214,10 @@ class WindowLoop:
 
     def _end_final(self, last: WindowPlan, progress: RunProgress, driver: Driver) -> None:
         """Let a launch do what a killed final one has left, and no more. Raises RunIsFinal where nothing is left to do."""
-        is_of_this_launch = self._number > 0  # an earlier loop has planned it
-        has_work = progress.waiting or progress.undone or is_of_this_launch
+        waits = bool(progress.waiting)
+        has_work = waits or progress.undone or self._has_begun  # the last by an earlier loop of this launch
         if not last.is_final or not has_work or self._settings.continuous:
-            raise RunIsFinal(self._run_folder, last.window + 1, is_last=last.is_final)
+            raise RunIsFinal(self._run_folder, last.window + 1, is_last=last.is_final, waits=waits)
         driver.exhausted = True
 
     def _begin_with(self, last: Decision) -> None:

@@ -391,7 +391,7 @@ class Guard:
 def told_problems(text: str) -> tuple[Problem, ...]:
     """Return the problems that the text of an exception tells, none if it is not about that.
 
-    >>> told_problems('PythonException: … dagflow.spark.executors.guard.ExecutorUnfit: [["b", "no pandas", "pip"]]')
+    >>> told_problems('PythonException: … dagflow.spark.executors.check.ExecutorUnfit: [["b", "no pandas", "pip"]]')
     (Problem(place='b', text='no pandas', remedy='pip'),)
     """
     told = _TOLD.search(text)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from operators import col, lit
 from operators.expressions.programs import narrow_for
 from operators.transform.errors import ExpressionFailed
-from operators.transform.expressions import values_of
+from operators.transform.expressions import columns_of, values_of
 
 EXACT = decimal.Context(prec=120)
 OPERATIONS = {"+": EXACT.add, "-": EXACT.subtract, "*": EXACT.multiply}
@@ -101,3 +101,26 @@ def test_decimals_are_compared_as_the_nearest_floats(some: list[Any], number: fl
     pairs = [None if value is None else (number, float(value)) if flipped else (float(value), number) for value in some]
     expected = [None if pair is None else compare(*pair) for pair in pairs]
     assert values_of(batch, expression, "X").to_pylist() == expected
+
+
+def test_a_cast_to_more_places_does_not_wrap() -> None:
+    columns = {
+        "a": pa.array([Decimal(8170106367488376172602131352)], pa.decimal128(38, 2)),
+        "b": pa.array([Decimal("0.5")], pa.decimal128(20, 12)),
+    }
+    batch = pa.record_batch(columns)
+    for expression in (col("a") + col("b"), col("a") - col("b")):
+        with pytest.raises(ExpressionFailed):
+            values_of(batch, expression, "X")
+
+
+def test_another_error_says_nothing_of_digits() -> None:
+    kind = pa.decimal128(32, 4)
+    product = col("a") * col("a")
+    rows = {"a": pa.array([Decimal(2)], kind)}
+    good, bad = (pa.record_batch({**rows, "text": [text]}) for text in ("1", "x"))
+    both = {"product": product, "number": col("text").cast("int64")}
+    assert columns_of(good, both, "X").to_pylist() == [{"product": Decimal(4), "number": 1}]
+    with pytest.raises(ExpressionFailed):
+        columns_of(bad, both, "X")
+    assert narrow_for(product, good.schema) is not None
