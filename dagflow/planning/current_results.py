@@ -48,12 +48,14 @@ def add_current_results(plan: Plan) -> Plan:
                     added.append((CURRENT, _in_order(dag, source, behind[0], node) or behind[0]))
                 else:
                     nodes[source.operator] = attrs.evolve(nodes[source.operator], operator=giving)
-            into, port = sink, sink.port
+            into, port, arrives = sink, sink.port, types[sink]
             for label, operator in reversed(added):
                 own_types = types_behind(operator, dag.types[source])
                 new = OperatorNode(f"{place}.{label}", operator, node.where, inside=node.inside)
                 put_before(nodes, streams, types, into, new, port, own_types)
                 into, port = PortName(new.name, "input"), "input"
+            if behind is None:  # what comes are the rows that came before: a port with a class of its own still gets objects
+                types[sink] = arrives
     return plan if nodes == dag.nodes else attrs.evolve(plan, dag=with_nodes(dag, nodes, streams, types))
 
 

@@ -125,17 +125,17 @@ class RunIsFinal(RunError):
     waits: bool
     code: ClassVar[str] = "DF960"
     example = {"folder": "out/_dagflow", "windows": 1, "is_last": True, "waits": False}
-    general_remedy = (
-        "start over with --fresh, which removes the files of the run first, and leaves the rows of tables; or give another output"
-    )
 
     def message(self) -> str:
+        help_text = "start over with --fresh, which removes the files of the run first, and leaves the rows of tables"
         if self.waits:
-            other = "--continuous" if self.is_last else "--final"
-            return f"{self.folder}: window {self.windows - 1} is planned and not finished: launch once without {other}, which runs it"
-        if self.is_last:
-            return f"{self.folder}: the last launch was final. It has kept nothing that another one could continue with"
-        return f"{self.folder}: a final launch is the only one of its run, and this run has windows already"
+            reason = f"window {self.windows - 1} is planned and not finished"
+            help_text = f"launch once without {'--continuous' if self.is_last else '--final'}, which runs it"
+        elif self.is_last:
+            reason = "the last launch was final. It has kept nothing that another one could continue with"
+        else:
+            reason = "a final launch is the only one of its run, and this run has windows already"
+        return f"{self.folder}: {reason}\n  help: {help_text}; or give another output"
 
 
 @error

@@ -219,6 +219,9 @@ class WindowLoop:
         if not last.is_final or not has_work or self._settings.continuous:
             raise RunIsFinal(self._run_folder, last.window + 1, is_last=last.is_final, waits=waits)
         driver.exhausted = True
+        if waits or progress.undone:
+            text = "this launch completes a final one from its plan: input that has come since is not read; --fresh begins anew"
+            self._events.send(Warned(text=text))
 
     def _begin_with(self, last: Decision) -> None:
         try:

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from dagflow import DAG, InputPort, MapState, NetRows, Operator, OutputPort, TableState
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag
+from operators import GroupBy, agg
 from tests.conformance.dags.test_changes import CORRECTED, WINDOWS, Worth
 from tests.conformance.orders import Newest, Order
 from tests.conformance.windows import InWindows
@@ -110,3 +111,36 @@ def test_over_launches(runner: str, tmp_path: Path) -> None:
 @settings(max_examples=examples(15), suppress_health_check=[HealthCheck.too_slow])
 def test_any_changes(windows: list[list[Order]]) -> None:
     check(windows)
+
+
+@attrs.frozen
+class Shop:
+    """A shop with the number of its orders."""
+
+    shop: str
+    n: int
+
+
+SEEN: list[Any] = []
+
+
+@attrs.define
+class Seen(Operator):
+    """Takes shops, and emits nothing."""
+
+    input = InputPort[Shop](partition_by="shop")
+
+    @input.net
+    def add(self, net: NetRows[Shop]) -> None:
+        SEEN.extend(net.records())
+
+
+def test_a_port_gets_objects_of_its_class_where_changes_are_held_before_it(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("shop\nnorth\nnorth\nsouth\n")
+    SEEN.clear()
+
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        dag.read(tmp_path / "a.csv", "csv").to(GroupBy("shop", n=agg.count())).to(Seen(), name="seen")
+
+    run_dag(populate_dag, {})
+    assert sorted(SEEN, key=str) == [(Shop("north", 2), 1), (Shop("south", 1), 1)]
