@@ -22,6 +22,18 @@ def names_of_columns(value: Iterable[str] | str) -> frozenset[str]:
     return frozenset(one_or_more(value))
 
 
+def a_column(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    """Validate the name of a column."""
+    if not isinstance(value, str):
+        raise TypeError(f"{attribute.name} takes the name of a column; got {value!r}{computed_before(value)}")
+
+
+def computed_before(value: object) -> str:
+    """Return how an expression becomes a column; nothing for other values."""
+    is_expression = type(value).__name__ == "Expression"
+    return f". Compute it before: Select('*', name={value!r}), and give the name" if is_expression else ""
+
+
 def constructor_arguments(
     cls: Any,
     listed: tuple[str, tuple[Any, ...]],

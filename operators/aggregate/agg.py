@@ -16,7 +16,7 @@ from dagflow.config import one_of
 from operators.aggregate.accumulators import Accumulator, Function
 from operators.aggregate.errors import ValueColumnRefused
 from operators.aggregate.ordered_rows import plain_type, type_of_rows
-from operators.names import one_or_more
+from operators.names import a_column, one_or_more
 
 
 def _a_share(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
@@ -32,11 +32,9 @@ class Aggregation:
     """
 
     function: Function = attrs.field(validator=one_of(get_args(Function)))
-    column: str | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.instance_of(str)))
+    column: str | None = attrs.field(default=None, validator=attrs.validators.optional(a_column))
     share: float | None = attrs.field(default=None, validator=attrs.validators.optional(_a_share))
-    order_by: tuple[str, ...] = attrs.field(
-        default=(), converter=one_or_more, validator=attrs.validators.deep_iterable(attrs.validators.instance_of(str))
-    )
+    order_by: tuple[str, ...] = attrs.field(default=(), converter=one_or_more, validator=attrs.validators.deep_iterable(a_column))
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from dagflow.arrow_types.held import why_not_held
 from dagflow.errors import ColumnNotThere
 from operators.aggregate.errors import KeyColumnRefused, ValueColumnRefused
+from operators.names import computed_before
 
 ResultScope = Literal["all", "window"]
 """The input that a result covers: all, or that of one window of the run."""
@@ -33,7 +34,9 @@ def is_of_window(operator: Any) -> bool:
 def a_field(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
     """Validate a property that is a function of the record, the name of a column, or None."""
     if value is not None and not callable(value) and not (isinstance(value, str) and value):
-        raise TypeError(f"{attribute.name} must be a function of the record or the name of a column; got {value!r}")
+        raise TypeError(
+            f"{attribute.name} must be a function of the record or the name of a column; got {value!r}{computed_before(value)}"
+        )
 
 
 def a_key(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:

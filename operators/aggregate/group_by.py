@@ -24,7 +24,7 @@ from operators.aggregate.fields import ResultScope, no_key
 from operators.aggregate.kept_groups import Change, add_groups, as_groups, equal_rows, key_columns
 from operators.aggregate.result_changes import added_up, count_changes
 from operators.aggregate.window_groups import MAX_PARTIAL_GROUPS, ROWS_OF_A_BATCH, Grouping, Groups
-from operators.names import constructor_arguments, one_or_more
+from operators.names import a_column, constructor_arguments, one_or_more
 from operators.portions import MAX_BYTES
 from operators.problems import all_problems
 
@@ -39,9 +39,7 @@ def _aggregations(_: object, attribute: attrs.Attribute[Any], value: Mapping[str
 class _Rows(Operator):
     """The base of `GroupBy` and its partial aggregation: makes tables of groups of rows."""
 
-    keys: tuple[str, ...] = attrs.field(
-        default=(), converter=one_or_more, validator=attrs.validators.deep_iterable(attrs.validators.instance_of(str))
-    )
+    keys: tuple[str, ...] = attrs.field(default=(), converter=one_or_more, validator=attrs.validators.deep_iterable(a_column))
     aggregates: Mapping[str, Aggregation] = attrs.field(factory=dict, validator=_aggregations)
     window: TimeWindow | None = attrs.field(
         default=None, kw_only=True, validator=attrs.validators.optional(attrs.validators.instance_of(TimeWindow))

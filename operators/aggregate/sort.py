@@ -15,7 +15,7 @@ from operators.aggregate.fields import no_key
 from operators.aggregate.kept_keys import record_key
 from operators.aggregate.ranked_rows import PartialRanking, RankedRows, Ranking
 from operators.aggregate.result_changes import added_up, count_changes
-from operators.names import one_or_more
+from operators.names import a_column, one_or_more
 from operators.problems import all_problems
 
 T = TypeVar("T", default=Any)
@@ -54,9 +54,7 @@ class Sort(Operator, Generic[T]):
     selects_rows: ClassVar[bool] = True
     partition_key_fixed: ClassVar[bool] = True
 
-    by: tuple[str, ...] = attrs.field(
-        converter=one_or_more, validator=attrs.validators.deep_iterable(attrs.validators.instance_of(str))
-    )
+    by: tuple[str, ...] = attrs.field(converter=one_or_more, validator=attrs.validators.deep_iterable(a_column))
     limit: int | None = attrs.field(default=None, validator=attrs.validators.optional(integer_from(1)))
     nulls: Nulls = attrs.field(default="last", kw_only=True, validator=one_of(get_args(Nulls)))
     combiner: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))

@@ -37,7 +37,7 @@ BUDGET = {
     "dagflow/storage": 2062,
     "dagflow/telemetry": 801,
     "dagflow/testing": 1508,
-    "operators": 131,
+    "operators": 137,
     "operators/aggregate": 2723,
     "operators/compression": 663,
     "operators/contexts": 771,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dagflow.errors import ColumnNotThere, ColumnTypeChanged, NeverInserted, OtherColumns, RecordsWithoutColumns
 from dagflow.testing import OperatorTask, Window, check_operator, run_operator
-from operators import Deduplicate, Distinct, Sort, TopN, agg
+from operators import Deduplicate, Distinct, GroupBy, Sort, TopN, agg, col
 from tests.operators.aggregate.test_group_by import VALUES, Batches, rows_of
 from tests.operators.small_portions import small_portions
 from tests.tiers import examples
@@ -208,3 +208,18 @@ def test_a_column_that_comes_later_is_null_in_rows_that_are_kept() -> None:
 def test_a_column_that_is_not_there_is_named_with_its_property(operator: Any, setting: str) -> None:
     with pytest.raises(ColumnNotThere, match=f"there is no column 'typo', which `{setting}` names"):
         run_operator(operator, {"input": [pa.table({"key": [1], "type": [2]})]})
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: agg.sum(col("a") * col("b")), r"column takes the name of a column; got col\('a'\) \* col\('b'\)"),
+        (lambda: GroupBy(col("a") % 2, n=agg.count()), r"keys takes the name of a column; got col\('a'\) % 2"),
+        (lambda: Sort([col("a")]), "by takes the name of a column"),
+        (lambda: TopN(1, of=col("a")), "of must be a function of the record or the name of a column"),
+    ],
+    ids=["agg", "GroupBy", "Sort", "TopN"],
+)
+def test_expressions_are_computed_before(make: Any, told: str) -> None:
+    with pytest.raises(TypeError, match=rf"{told}.*\. Compute it before: Select\('\*', name=col"):
+        make()
