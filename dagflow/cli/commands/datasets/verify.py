@@ -92,6 +92,8 @@ def command(
     conf: tuple[str, ...],
 ) -> int:
     """Print what was checked, and what is damaged."""
+    from dagflow.lineage.replay import check_trust
+    from dagflow.lineage.replay import replay as replay_windows
     from dagflow.runtime.run_folder.folders import is_run_folder
 
     if not replay and windows is not None:
@@ -108,9 +110,6 @@ def command(
         )
     dataset = find_dataset(arguments.dataset)
     if replay:
-        from dagflow.lineage.replay import check_trust
-        from dagflow.lineage.replay import replay as replay_windows
-
         check_trust(dataset, again)
     ledger = Ledger.open(dataset, durable=False)
     found, missing, broken = inputs_of(ledger, inputs)
