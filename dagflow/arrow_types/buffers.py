@@ -63,18 +63,13 @@ def order_of(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     if not len(numbers) or (numbers[1:] >= numbers[:-1]).all():
         return np.arange(len(numbers))
     least = numbers.min()
-    above = numbers.astype(np.uint64)
-    above -= np.array(least).astype(np.uint64)  # modulo 2**64
+    above = numbers.astype(np.uint64) - np.array(least).astype(np.uint64)  # modulo 2**64
     place_bits = np.uint64((len(numbers) - 1).bit_length())
     low = (np.uint64(1) << place_bits) - np.uint64(1)
-    is_short = int(above.max()) >> (64 - int(place_bits)) == 0
-    ordered = above << place_bits if is_short else above & ~low
-    ordered |= np.arange(len(numbers), dtype=np.uint64)
-    ordered.sort()
-    ordered &= low
-    order = ordered.view(np.int64)
-    if is_short:
-        return order
+    places = np.arange(len(numbers), dtype=np.uint64)
+    if int(above.max()) >> (64 - int(place_bits)) == 0:
+        return (np.sort((above << place_bits) | places) & low).astype(np.int64)
+    order = (np.sort((above & ~low) | places) & low).astype(np.int64)
     in_order = above[order]
     if (in_order[1:] < in_order[:-1]).any():  # numbers that differ in the low bits only
         order = order[np.argsort(in_order, kind="stable")]

@@ -59,9 +59,9 @@ class Output:
         return self._schema
 
     @property
-    def columns(self) -> list[OutputColumn]:
+    def columns(self) -> tuple[OutputColumn, ...]:
         """The columns of the batches."""
-        return [column for column in self.shape.columns if self.only is None or column.name in self.only]
+        return self.shape.columns if self.only is None else tuple(each for each in self.shape.columns if each.name in self.only)
 
     def leave_out(self, schema: pa.Schema | None) -> frozenset[str]:
         """Return the columns of a file that need not be loaded: nothing reads them, and no row is bad for a value in them.

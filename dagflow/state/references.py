@@ -62,8 +62,8 @@ class Chain:
 class StartStates:
     """The states that a task's operators begin with, by operator.
 
-    `states`: the plain states that earlier partitions left; `chains`: maps. `saves`: whether a later window continues with
-    what the task leaves; else it begins with nothing, too.
+    `states`: the plain states that earlier partitions left; `chains`: maps. `saves`: False in a final
+    launch: no later window continues with what the task leaves.
     """
 
     states: PartitionStates = attrs.field(factory=dict)

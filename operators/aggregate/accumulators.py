@@ -10,6 +10,7 @@ tables of groups merge by adding up, whatever the windows were.
 
 from __future__ import annotations
 
+import contextlib
 import decimal
 import itertools
 import math
@@ -233,16 +234,12 @@ class Accumulator:
         counts, kind = parts[0].to_numpy(), self.result_type
         if self.function == "sum" and t.is_integer(self.type) and len(counts) and np.abs(parts[1].to_numpy()).max() < 1 << 29:
             return pa.array(parts[1].to_numpy() * 2**32 + parts[2].to_numpy(), kind, mask=counts == 0)
-        if self.function == "sum" and t.is_decimal(self.type):
-            kind = parts[1].type if wide else kind
-            try:
-                return pc.if_else(pa.array(counts > 0), parts[1].cast(kind), pa.scalar(None, kind))
-            except pa.ArrowInvalid as error:
-                largest = max(parts[1].to_pylist(), key=abs)
-                raise TotalNotHeld(name=self.name, type=str(kind), total=str(largest)) from error
-        totals = list(map(self._value, counts.tolist(), self._totals(parts)))
         if wide and (t.is_integer(kind) or t.is_decimal(kind)):
             kind = pa.decimal256(76, kind.scale if t.is_decimal(kind) else 0)
+        if self.function == "sum" and t.is_decimal(self.type):
+            with contextlib.suppress(pa.ArrowInvalid):  # a total is larger, which is told below
+                return pc.if_else(pa.array(counts > 0), parts[1].cast(kind), pa.scalar(None, kind))
+        totals = list(map(self._value, counts.tolist(), self._totals(parts)))
         try:
             return pa.array(totals, kind)
         except (OverflowError, pa.ArrowInvalid) as error:

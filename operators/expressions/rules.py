@@ -248,13 +248,12 @@ def _of_decimals(symbol: str, one: Operand, other: Operand) -> Any:
         digits = max(precision - scale, more - more_scale) + places + 1
     if places > DIGITS:
         raise Misfit(f"the result has {places} decimal places, more than {DIGITS}", "round one side first: col(…).round(4)")
-    widths = WIDTHS.get()
-    if digits > DIGITS:
-        widths.has_wide = True
-        if widths.narrow and (arrow := _narrow(symbol, one, other, places)) is not None:
-            return arrow
     if digits <= DIGITS:
         return _EXACT[symbol](one.to(pa.decimal128(precision, scale)), other.to(pa.decimal128(more, more_scale)))
+    widths = WIDTHS.get()
+    widths.has_wide = True
+    if widths.narrow and (arrow := _narrow(symbol, one, other, places)) is not None:
+        return arrow
     if digits > 76:
         more -= digits - 76  # such a product does not fit in 38 digits, unless there is none
         arrow = pc.if_else(pc.is_valid(one.arrow), other.arrow, pc.scalar(pa.scalar(None, other.type)))

@@ -199,7 +199,7 @@ class SchemaAware:
     def declared_columns(self, port: str) -> list[tuple[str, str]] | None:
         """Return columns that an output port has whatever comes, where properties declare them; the input may bring more.
 
-        They are asked for while there is no result of `agree`: nothing has come.
+        They are asked for until readers have agreed on columns (`agree`), which they do when the first files come.
         """
         return None
 

@@ -74,7 +74,7 @@ class WindowPlan:
         inputs: what the window takes of datasets, by input operator: encoded `InputSlice`s.
         is_end: whether it is the one behind the last window of a bounded run, which has no input.
         emits: whether it is an emission point: changing streams reach sinks.
-        is_final: whether nothing is kept behind it: it begins with nothing, and so does the window after it.
+        is_final: whether it is that of a final launch: it keeps nothing, and no window follows.
         emitted_at: when the newest emission point up to this window was planned; seconds since the epoch.
         outputs: the output folders of the run, as they were called then.
     """

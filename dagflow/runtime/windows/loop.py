@@ -187,9 +187,8 @@ class WindowLoop:
         if last is not None and (changed := changed_properties(self._plan, last, self._run_folder, has_rows)):
             self._events.send(Warned(text=f"properties have changed since window {last.window}: {'; '.join(changed)}"))
         self._has_ended = last is None or last.is_end
-        self._before = progress.last_decision
-        if self._before is not None:
-            self._begin_with(self._before)
+        if progress.last_decision is not None:
+            self._begin_with(progress.last_decision)
         if last is not None:
             operators = {name: node.operator for name, node in self._plan.dag.nodes.items()}
             for text in check_left(operators, last, self._states.left, self._log.store):
@@ -224,6 +223,7 @@ class WindowLoop:
             self._events.send(Warned(text=text))
 
     def _begin_with(self, last: Decision) -> None:
+        self._before = last
         try:
             ceased = self._states.begin(last.partition_states, last.states)
         except ValueError as error:

@@ -90,11 +90,6 @@ class Shape:
         if sum(column.name == RESCUED for column in self.columns) > 1:
             raise ColumnReserved(column=RESCUED)
 
-    @property
-    def schema(self) -> pa.Schema:
-        """The schema of the batches."""
-        return pa.schema([column.field for column in self.columns])
-
     @functools.cached_property
     def roots(self) -> Mapping[str, OutputColumn]:
         """The columns of files that are needed, in the order of selection, each with the part that was selected first."""

@@ -128,7 +128,7 @@ def test_rows_are_equal_by_names_and_a_table_counts_them() -> None:
         task.end_window()
         task.give("input", [cheaper, OTHER], retracts=True)
         task.end_window()
-        assert [batch.column("rows").to_pylist() for batch in task.operator.rows.batches()] == [[1]]  # type: ignore[attr-defined]
+        assert [batch.column("rows").to_pylist() for batch in task.operator.rows.batches()] == [[1]]  # type: ignore[attr-defined]  # of ByName
         task.give("input", [ONE], retracts=True)
         task.give("input", [cheaper])
     assert task.emitted["output"] == [{"ada": 2, "bob": 1}, {"ada": 1, "bob": 0}]
@@ -300,7 +300,7 @@ class Signs(Operator):
 )
 def test_mistakes_are_refused_with_the_class(cls: type[Operator], text: str, told: str) -> None:
     (problem,) = net_handlers(cls())
-    assert (problem.code, problem.operator) == ("DF060", cls.__name__)  # type: ignore[attr-defined]
+    assert (problem.code, problem.operator) == ("DF060", cls.__name__)  # type: ignore[attr-defined]  # of NetHandlerWrong
     with pytest.raises(NetHandlerWrong, match=rf"(?s)class {cls.__name__}: {text}.*help: .*{told}"):
         run_operator(cls(), {"input": [ONE]})
 
