@@ -91,12 +91,18 @@ def _as_written(plan: Plan, source: PortName) -> str:
     return str(source)
 
 
+def _taken(plan: Plan, source: PortName, sink: PortName) -> Any:
+    """Return the type of the records that a port gets: where it takes any, what the stream carries, in whatever form it comes."""
+    tp = plan.dag.types[sink]
+    return plan.dag.types[source] if tp is Any or tp is object else tp
+
+
 def _operator(plan: Plan, name: str, here: set[str], crossing: bool = False) -> ProgramOperator:
     node = plan.dag.nodes[name]
     inputs = {
         sink.port: PortPlan(
             plan.forms.handled[sink],
-            plan.dag.types[sink],
+            _taken(plan, source, sink),
             SourcePlan(source.operator, source.port, plan.dag.types[source], _as_written(plan, source)),
             is_changing=source in plan.dag.changing,
         )
