@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from typing import Any
 
 import attrs
 
-from dagflow import ReaderRecord, StateSize, StreamColumns
-from operators.aggregate.accumulators import ROWS
+from dagflow import StateSize, StreamColumns
 from operators.aggregate.group_by import GroupBy
 from operators.problems import all_problems
 
@@ -60,16 +59,4 @@ class Distinct(GroupBy):
 
     def partition_key(self, port: str) -> Any:
         """Return the key: equal rows reach one partition."""
-        return super().partition_key(port) if self.keys else all_values
-
-
-def all_values(row: object) -> Any:
-    """Return the values of a row in the order of the names of its columns; of a single column the value."""
-    if isinstance(row, ReaderRecord):
-        row = row._asdict()
-    if attrs.has(type(row)):
-        row = {field.name: getattr(row, field.name) for field in attrs.fields(type(row))}  # type: ignore[arg-type]  # it has
-    if not isinstance(row, Mapping):
-        return row
-    values = tuple(row[name] for name in sorted(row) if name != ROWS)
-    return values[0] if len(values) == 1 else values
+        return super().partition_key(port) if self.keys else "*"

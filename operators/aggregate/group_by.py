@@ -263,7 +263,9 @@ class GroupBy(_Rows):
         """Add the groups of the window to those that are kept."""
         names = self.keys or sorted(self.groups.keys)  # in whatever order they come, all columns are the same key
         keys, accumulators = key_columns(table, names), self.groups.accumulators
-        if self.window is not None and isinstance(keys, pa.RecordBatch):  # the partition is that of the other columns
+        if not (self.keys or self.aggregates) and isinstance(keys, pa.RecordBatch):  # whole rows
+            keys = self.input.keys_of(keys)
+        elif self.window is not None and isinstance(keys, pa.RecordBatch):  # the partition is that of the other columns
             sent = self.columns_of_key
             keys = self.input.keys_of(keys, names, by=sent) if sent else self.input.keys_of(keys, names).column("key")
         return add_groups(

@@ -69,7 +69,8 @@ def add_groups(
         if any(field.name.startswith("=") for field in before_now) != bool(names):
             raise KeysKeptOtherwise(now="columns" if names else "records")
         for name in names:
-            check_alike(name, before_now.field(f"={name}").type, table.schema.field(name).type)
+            if f"={name}" in before_now.names:  # not one that files of this launch are the first to have
+                check_alike(name, before_now.field(f"={name}").type, table.schema.field(name).type)
     found, places = kept.lookup(keys), np.zeros(0, np.int64)
     before, after = table.slice(0, 0), table
     if found.num_columns:

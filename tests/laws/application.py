@@ -33,7 +33,7 @@ from operators import (
     SqlWriter,
 )
 from tests.conformance.faults.dying import Deadly, dies
-from tests.laws.cases import Case, Source, Target
+from tests.laws.cases import FILES, Case, Source, Target
 from tests.laws.columns import Columns, Rows, names_of, table_of
 from tests.laws.nodes import Stream
 from tests.laws.registry import KINDS
@@ -92,7 +92,9 @@ def results_of(case: Case, runner: str = "local") -> Iterator[tuple[int, list[Ro
                 yield (
                     launch,
                     [
-                        standing(target, streams[target.stream], home / f"out{number}", launches.collectors.get(number))
+                        standing(
+                            target, streams[target.stream], home / f"out{number}", launches.collectors.get(number), case.grows
+                        )
                         for number, target in enumerate(case.targets)
                     ],
                 )
@@ -152,9 +154,9 @@ def _populating(
     def populate_dag(dag: DAG, conf: Any) -> None:
         outputs: dict[str, Any] = {}
         consumers: dict[str, list[Any]] = {}
-        streams = case.streams()
+        streams = case.streams(launch())
         for number, source in enumerate(case.sources):
-            outputs[f"s{number}"] = _reader(dag, f"s{number}", source, home)
+            outputs[f"s{number}"] = _reader(dag, f"s{number}", source, home, launch())
         for number, node in enumerate(case.nodes):
             kind = KINDS[node.kind]
             operator: Any = dag.add_operator(f"n{number}", kind.operator(node, [streams[name] for name in node.inputs]))
@@ -167,7 +169,8 @@ def _populating(
                 if name.startswith(f"n{number}."):
                     outputs[name] = getattr(operator, name.partition(".")[2])
         for number, target in enumerate(case.targets):
-            sink = collectors[number] if number in collectors else _sink(target, streams[target.stream], home / f"out{number}")
+            place = home / f"out{number}"
+            sink = collectors[number] if number in collectors else _sink(target, streams[target.stream], place, case.grows)
             dag.add_operator(f"out{number}", sink)
             consumers.setdefault(target.stream, []).append(sink.input)
         for name, inputs in consumers.items():
@@ -176,16 +179,16 @@ def _populating(
     return populate_dag
 
 
-def _reader(dag: DAG, name: str, source: Source, home: Path) -> Any:
+def _reader(dag: DAG, name: str, source: Source, home: Path, launch: int) -> Any:
     splitter = FileSplitterInput([str(home / name)], block_size=source.block_size, blocks_threshold=source.blocks_threshold)
     found = dag.add_operator(f"{name}_files", splitter)
-    schema = {column.name: column.of.text for column in source.columns}
+    schema = {source.columns[at].name: source.columns[at].of.text for at in source.places_in(launch)}
     reader = dag.add_operator(f"{name}_reader", ScanReader[Any](FORMATS[source.format](), schema=schema))
     dag.add_stream(f"{name}_blocks", found.blocks_metadata_output, reader.blocks_metadata_input)
     return reader.batches
 
 
-def _sink(target: Target, stream: Stream, folder: Path) -> Any:
+def _sink(target: Target, stream: Stream, folder: Path, grows: bool) -> Any:
     options: dict[str, Any] = {"mode": target.mode}
     if keys := stream.unique if target.mode == "upsert" else target.keys:
         options["keys"] = keys
@@ -193,6 +196,8 @@ def _sink(target: Target, stream: Stream, folder: Path) -> Any:
         options["partition_columns"] = target.partition_columns
     if target.max_file_rows:
         options["max_file_rows"] = target.max_file_rows
+    if grows and target.kind not in FILES:
+        options["on_schema_change"] = "evolve"
     if target.kind == "sqlite":
         return SqlWriter[Any](f"sqlite:///{folder}.db", "rows", **options)
     if target.kind == "postgres":
@@ -208,11 +213,13 @@ def _add_files(case: Case, home: Path, launch: int) -> None:
     for number, source in enumerate(case.sources):
         for at, rows in enumerate(source.files):
             if source.launches[at] == launch:
-                path = home / f"s{number}" / f"{at}.{source.format}"
+                path, places = home / f"s{number}" / f"{at}.{source.format}", source.places_in(launch)
+                columns = tuple(source.columns[place] for place in places)
+                own = tuple(tuple(row[place] for place in places) for row in rows)
                 if source.format == "parquet":
-                    pq.write_table(table_of(_as_counted(rows), source.columns), path, row_group_size=source.rows_of_group)
+                    pq.write_table(table_of(_as_counted(own), columns), path, row_group_size=source.rows_of_group)
                 else:
-                    text = _json_lines(rows, source.columns) if source.format == "json_lines" else _csv(rows, source.columns)
+                    text = _json_lines(own, columns) if source.format == "json_lines" else _csv(own, columns)
                     path.write_bytes(text.encode())
 
 

@@ -26,6 +26,7 @@ class Source:
     Attributes:
         launches: for each file, the number of the launch from which on it is there.
         rows_of_group: the rows of a row group of Parquet, which is the smallest block.
+        late: the columns that the first files do not have, each with the launch from which on files have it.
     """
 
     columns: Columns
@@ -35,6 +36,7 @@ class Source:
     block_size: int
     blocks_threshold: int | None = None
     rows_of_group: int = 2
+    late: Mapping[str, int] = attrs.field(factory=dict)
 
     @property
     def rows(self) -> Rows:
@@ -45,6 +47,19 @@ class Source:
         """Return the source with the files that are there in a launch."""
         files = [(rows, number) for rows, number in zip(self.files, self.launches, strict=True) if number <= launch]
         return attrs.evolve(self, files=tuple(rows for rows, _ in files), launches=tuple(number for _, number in files))
+
+    def with_late(self, name: str, launch: int) -> Source:
+        """Return the source with a column that files have from a launch on: rows of files before it have nulls there."""
+        at = names_of(self.columns).index(name)
+        files = tuple(
+            rows if number >= launch else tuple((*row[:at], None, *row[at + 1 :]) for row in rows)
+            for rows, number in zip(self.files, self.launches, strict=True)
+        )
+        return attrs.evolve(self, files=files, late={**self.late, name: launch})
+
+    def places_in(self, launch: int) -> list[int]:
+        """Return the places of the columns that files of a launch have."""
+        return [at for at, column in enumerate(self.columns) if self.late.get(column.name, 0) <= launch]
 
 
 @attrs.frozen
@@ -97,13 +112,21 @@ class Case:
         """The number of launches."""
         return 1 + max((number for source in self.sources for number in source.launches), default=0)
 
+    @property
+    def grows(self) -> bool:
+        """Whether files of later launches have further columns."""
+        return any(source.late for source in self.sources)
+
     def until(self, launch: int) -> Case:
         """Return the case with the files that are there in a launch."""
         return attrs.evolve(self, sources=tuple(source.until(launch) for source in self.sources))
 
-    def streams(self) -> dict[str, Stream]:
-        """Return all streams by name."""
-        streams = {f"s{number}": Stream(source.columns) for number, source in enumerate(self.sources)}
+    def streams(self, launch: int | None = None) -> dict[str, Stream]:
+        """Return all streams by name. `launch`: with the columns that files of this launch have."""
+        streams = {}
+        for number, source in enumerate(self.sources):
+            places = range(len(source.columns)) if launch is None else source.places_in(launch)
+            streams[f"s{number}"] = Stream(tuple(source.columns[at] for at in places))
         for number, node in enumerate(self.nodes):
             leaving = KINDS[node.kind].streams(node, [streams[name] for name in node.inputs])
             streams |= {f"n{number}.{port}": stream for port, stream in leaving.items()}
@@ -162,8 +185,23 @@ def random_case(seed: int, *, max_slots: int = 1, servers: bool = False) -> Case
     if rng.random() < 0.3:
         options["windows_in_flight"] = rng.choice([1, 3])
     case = attrs.evolve(case, is_moving=rng.random() < 0.3, options=options)
+    if case.launches > 1 and rng.random() < 0.4:
+        case = _with_late_columns(rng, case)
     is_alone = launches == 1 and not (case.deaths or case.windows_of_launch or case.every)
     return attrs.evolve(case, is_final=is_alone and rng.random() < 0.3)
+
+
+def _with_late_columns(rng: random.Random, case: Case) -> Case:
+    """Return a case in which files of later launches have further columns: some that no operator and no sink names.
+
+    A join may have added a suffix to such a name.
+    """
+    sources, named = list(case.sources), repr((case.nodes, case.targets))
+    for at, source in enumerate(case.sources):
+        for column in source.columns[2:]:
+            if column.has_nulls and f"'{column.name}" not in named and rng.random() < 0.7:
+                sources[at] = sources[at].with_late(column.name, rng.randrange(1, case.launches))
+    return attrs.evolve(case, sources=tuple(sources))
 
 
 def _every(rng: random.Random, case: Case) -> dict[int, float | None]:

@@ -41,22 +41,32 @@ def catalog_of(place: Path) -> dict[str, str]:
     return {"type": "sql", "uri": f"sqlite:///{place}/catalog.db", "warehouse": f"file://{place}/warehouse"}
 
 
-def standing(target: Target, stream: Stream, place: Path, collector: Collector[Any] | None) -> Rows:
-    """Return the rows that a sink has: those of its table, or those that its changelog adds up to."""
+def standing(target: Target, stream: Stream, place: Path, collector: Collector[Any] | None, grows: bool) -> Rows:
+    """Return the rows that a sink has: those of its table, or those that its changelog adds up to.
+
+    `grows`: rows of the first launches may lack columns.
+    """
     if collector is not None:
-        return as_rows(collector.records, stream.columns)
+        return as_rows(_whole(collector.records, stream.columns, grows), stream.columns)
     if target.kind in _TABLES:
         table = _TABLES[target.kind](place, stream.columns)
-        return as_rows(table.to_pylist(), stream.columns) if table is not None and table.num_rows else Rows()
+        rows = table.to_pylist() if table is not None and table.num_rows else []
+        return as_rows(_whole(rows, stream.columns, grows), stream.columns)
     if target.kind == "sqlite":
-        return _of_database(Path(f"{place}.db"), stream.columns)
-    rows = Rows()
-    for found in _in_files(target, place) if place.exists() else ():
+        return _of_database(Path(f"{place}.db"), stream.columns, grows)
+    counts = Rows()
+    for found in _whole(list(_in_files(target, place)) if place.exists() else [], stream.columns, grows):
         sign = _SIGNS[found.pop(_CHANGE_TYPE)] if target.mode == "changelog" else 1
         assert {*found} == {*names_of(stream.columns)}, (place.name, [*found])
-        rows[tuple(typed(found[column.name], column.kind) for column in stream.columns)] += sign
-    assert all(count >= 0 for count in rows.values()), f"{place.name}: rows are taken back that have not come"
-    return +rows
+        counts[tuple(typed(found[column.name], column.kind) for column in stream.columns)] += sign
+    assert all(count >= 0 for count in counts.values()), f"{place.name}: rows are taken back that have not come"
+    return +counts
+
+
+def _whole(rows: list[Any], columns: Columns, grows: bool) -> list[Any]:
+    """Return rows with nulls in the place of columns that they may lack."""
+    nulls = dict.fromkeys(names_of(columns)) if grows else {}
+    return [nulls | row if isinstance(row, dict) else row for row in rows]
 
 
 def _in_files(target: Target, place: Path) -> Iterator[dict[str, Any]]:
@@ -137,14 +147,15 @@ def _of_postgres(place: Path, columns: Columns) -> pa.Table | None:
 _TABLES: dict[str, Any] = {"delta": _of_delta, "iceberg": _of_iceberg, "postgres": _of_postgres}
 
 
-def _of_database(path: Path, columns: Columns) -> Rows:
+def _of_database(path: Path, columns: Columns, grows: bool) -> Rows:
     """Return the rows of a table of SQLite, with the types that it does not have."""
     if not path.exists():
         return Rows()
     with contextlib.closing(sqlite3.connect(path)) as database:
         if not database.execute("SELECT name FROM sqlite_master WHERE name = 'rows'").fetchall():
             return Rows()
-        names = ", ".join(f'"{name}"' for name in names_of(columns))
+        there = [name for _, name, *_ in database.execute("PRAGMA table_info(rows)")]
+        names = ", ".join(f'"{name}"' if name in there or not grows else "NULL" for name in names_of(columns))
         found = database.execute(f"SELECT {names} FROM rows").fetchall()
     return Rows(tuple(typed(value, column.kind) for value, column in zip(row, columns, strict=True)) for row in found)
 

@@ -138,7 +138,7 @@ def _fewer(source: Source) -> Iterator[Source]:
                 yield attrs.evolve(source, files=(*source.files[:at], half, *source.files[at + 1 :]))
         for row in range(len(rows) if len(rows) < 6 else 0):
             yield attrs.evolve(source, files=(*source.files[:at], _without(rows, row), *source.files[at + 1 :]))
-        if source.launches[at]:
+        if source.launches[at] and not source.late:
             earlier = (*source.launches[:at], source.launches[at] - 1, *source.launches[at + 1 :])
             yield attrs.evolve(source, launches=earlier)
     if source.block_size < 1 << 20:

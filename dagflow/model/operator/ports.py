@@ -174,11 +174,10 @@ class InputPort(Port, Generic[OneRecordType_contra]):
         """
         import pyarrow as pa
 
-        from dagflow.model.types.keyed_rows import GROUP, as_bytes, with_groups
+        from dagflow.model.types.keyed_rows import GROUP, as_bytes, row_as_bytes
 
-        columns = batch.select(self._key_names(batch, names))
-        sent = columns if by is None else batch.select(list(by))
-        return pa.record_batch({"key": as_bytes(columns), GROUP: with_groups(sent, self.record_type).column(GROUP)})
+        keys = row_as_bytes(batch) if names is None else as_bytes(batch.select(list(names)))
+        return pa.record_batch({"key": keys, GROUP: self.groups_of(batch, names if by is None else by)})
 
     def table_keys(self, batch: pa.RecordBatch, names: Sequence[str]) -> TableKeys:
         """Return keys of a batch that has arrived here, for a `TableState`: null where one of the columns in `names` is.
@@ -191,15 +190,10 @@ class InputPort(Port, Generic[OneRecordType_contra]):
 
     def groups_of(self, batch: pa.RecordBatch, names: Sequence[str] | None = None) -> np.ndarray[Any, Any]:
         """Return the groups by which the records of a batch were sent here: those of `keys_of`, without the keys."""
-        from dagflow.arrow_types.buffers import numbers_of
-        from dagflow.model.types.keyed_rows import GROUP, with_groups
+        from dagflow.model.types.keyed_rows import sent_groups
+        from dagflow.model.types.keys import WHOLE
 
-        return numbers_of(with_groups(batch.select(self._key_names(batch, names)), self.record_type).column(GROUP))
-
-    def _key_names(self, batch: pa.RecordBatch, names: Sequence[str] | None) -> list[str]:
-        from dagflow.model.types.keys import known_columns
-
-        return list(names if names is not None else known_columns(self.record_type) or sorted(batch.schema.names))
+        return sent_groups(batch, [WHOLE] if names is None else names, self.record_type)
 
     def net_changes(
         self,

@@ -11,6 +11,7 @@ import decimal
 import struct
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -71,12 +72,9 @@ def codes_with_groups(keys: pa.Array, groups: np.ndarray[Any, Any]) -> np.ndarra
     return codes
 
 
-def with_groups(columns: pa.RecordBatch, tp: Any = Any) -> pa.RecordBatch:
-    """Return columns with `$group`: the groups by which an exchange sends records of type `tp` by these columns."""
-    from dagflow.arrow_types.buffers import of_numbers
-
-    router = Router("the key of a state", Key(columns=tuple(columns.schema.names)), tp, KeyAssignment(1))
-    return columns.append_column(GROUP, of_numbers(router.groups(columns)))
+def sent_groups(columns: pa.RecordBatch, names: Sequence[str], tp: Any = Any) -> np.ndarray[Any, Any]:
+    """Return the groups by which an exchange sends records of type `tp` by some of their columns, or by `WHOLE`."""
+    return Router("the key of a state", Key(columns=tuple(names)), tp, KeyAssignment(1)).groups(columns)
 
 
 def kind_of(kind: pa.DataType) -> str | None:
@@ -107,6 +105,40 @@ def as_bytes(columns: pa.RecordBatch) -> pa.Array:
         mark, content = _content(column)
         parts += [_heads(mark, content), compute.fill_null(content, b"")]
     whole = compute.binary_join_element_wise(*parts, b"").cast(pa.binary())
+    return whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
+
+
+def row_as_bytes(rows: pa.RecordBatch) -> pa.Array:
+    """Return whole rows as bytes: the same for rows with equal values in columns of the same names, whatever others are null.
+
+    >>> import pyarrow as pa
+    >>> narrow, wide = pa.record_batch({"a": [1, 2]}), pa.record_batch({"a": [1, 2], "b": [None, "x"]})
+    >>> [one == other for one, other in zip(row_as_bytes(narrow).to_pylist(), row_as_bytes(wide).to_pylist())]
+    [True, False]
+    """
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from dagflow.arrow_types.buffers import of_numbers
+
+    compute: Any = pc
+    columns, parts = rows.select(sorted(rows.schema.names)), list[pa.Array]()
+    patterns = np.zeros(rows.num_rows, np.int64)  # a number for each set of columns that have values
+    sets: list[tuple[str, ...]] = [()]
+    for name, column in zip(columns.schema.names, columns.columns, strict=True):
+        mark, content = _content(column)
+        heads, content = _heads(mark, content), compute.fill_null(content, b"")
+        if not column.null_count:
+            sets = [(*each, name) for each in sets]
+        else:
+            heads = compute.if_else(column.is_valid(), heads, b"")
+            has_value = column.is_valid().to_numpy(zero_copy_only=False)
+            numbers, patterns = np.unique(patterns * 2 + has_value, return_inverse=True)
+            sets = [(*sets[number >> 1], name) if number & 1 else sets[number >> 1] for number in numbers.tolist()]
+        parts += [heads, content]
+    digests = pa.array([blake2b(repr(each).encode(), digest_size=8).digest() for each in sets], pa.binary())
+    whole = compute.binary_join_element_wise(digests.take(of_numbers(patterns)), *parts, b"").cast(pa.binary())
     return whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
 
 

@@ -13,7 +13,7 @@ import functools
 import inspect
 import struct
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, get_origin
@@ -69,13 +69,8 @@ class Key:
         if self.columns == (VALUE,) and columns_of(tp) is None:
             return _itself
         if self.columns == (WHOLE,):
-            return _values
+            return values_of_row
         return attrgetter(*self.columns) if columns_of(tp) is not None else _Fields(self.columns)
-
-    def within(self, tp: Any) -> Key:
-        """Return the key of records of type `tp`, with the names of all columns where these are known and are the key."""
-        known = known_columns(tp) if self.columns == (WHOLE,) else None
-        return self if known is None else Key(columns=known)
 
     def types(self, tp: Any) -> list[Any]:
         """Return the types of the values that make the key of a record of type `tp`, as far as they are known."""
@@ -98,12 +93,26 @@ def _itself(record: Any) -> Any:
     return record
 
 
-def _values(record: Any) -> Any:
-    """Return the values of a record of which no columns are known, in the order of their names."""
-    if isinstance(record, dict):
-        return tuple(value for _, value in sorted(record.items()))
-    names = sorted(field.name for field in attrs.fields(type(record))) if attrs.has(type(record)) else ()
-    return tuple(getattr(record, name) for name in names) if names else record
+def values_of_row(record: Any) -> tuple[Any, ...]:
+    """Return the values by which a record is sent where its key is the whole row, in the order of the names of their columns.
+
+    A null counts as a column that is not there: rows stay the same where files of a later launch have a further column. Columns
+    like `#rows`, by which operators count equal rows, do not count.
+
+    >>> values_of_row({"b": 2, "a": "x"}) == values_of_row({"a": "x", "a2": None, "b": 2, "#rows": 3}) == ("x", 2)
+    True
+    """
+    if isinstance(record, ReaderRecord):
+        record = record._asdict()
+    elif attrs.has(type(record)):
+        record = {field.name: getattr(record, field.name) for field in attrs.fields(type(record))}
+    elif not isinstance(record, Mapping):
+        record = {VALUE: record}
+    return tuple(record[name] for name in _sent_by(record) if record[name] is not None)
+
+
+def _sent_by(names: Iterable[str]) -> list[str]:
+    return sorted(name for name in names if not name.startswith("#"))
 
 
 def key_of(given: Any) -> Key | None:
@@ -284,7 +293,7 @@ class Router:
         self, port: str, key: Key, tp: Any, assignment: KeyAssignment, keys_seen: Callable[[Any], None] | None = None
     ) -> None:
         self._port = port
-        self._key = key = key.within(tp)
+        self._key = key
         self._type = tp
         self._of_record = key.of_record(tp)
         self._assignment = assignment
@@ -328,17 +337,20 @@ class Router:
         """Return the groups of the rows of a batch, of a key of columns. Raises ColumnNotThere, KeyNotHashable."""
         import numpy as np
 
-        names = sorted(batch.schema.names) if self._key.columns == (WHOLE,) else self._key.columns
+        is_whole = self._key.columns == (WHOLE,)
+        names = _sent_by(batch.schema.names) if is_whole else self._key.columns
         for name in names:
             if name not in batch.schema.names:
                 raise ColumnNotThere.of(f"the key of {self._port}", name, batch.schema)
-        columns = [self._hashes(batch.column(name), column_type(self._type, name)) for name in names]
-        if len(columns) == 1:
-            return columns[0] & np.uint64(_GROUP)
+        columns = [(batch.column(name), column_type(self._type, name)) for name in names]
+        if len(columns) == 1 and not is_whole:
+            return self._hashes(*columns[0]) & np.uint64(_GROUP)
         mixture = np.full(batch.num_rows, _SEQUENCE, dtype=np.uint64)
         with np.errstate(over="ignore"):
-            for hashes in columns:
-                mixture = mixed_all(mixture * np.uint64(31) + hashes)
+            for column, tp in columns:
+                before, mixture = mixture, mixed_all(mixture * np.uint64(31) + self._hashes(column, tp))
+                if is_whole and column.null_count:
+                    mixture = np.where(column.is_null().to_numpy(zero_copy_only=False), before, mixture)
         return mixture & np.uint64(_GROUP)
 
     def _see(self, batch: pa.RecordBatch) -> None:
@@ -352,7 +364,7 @@ class Router:
         self._count += batch.num_rows
         if not len(rows):
             return
-        names = batch.schema.names if self._key.columns == (WHOLE,) else self._key.columns
+        names = _sent_by(batch.schema.names) if self._key.columns == (WHOLE,) else self._key.columns
         columns = [without_hidden(batch.column(name).take(rows))[0].to_pylist() for name in names]
         for key in columns[0] if len(columns) == 1 else zip(*columns, strict=True):
             self._keys_seen(key)

@@ -16,7 +16,7 @@ from dagflow.model.types.keyed_rows import (
     codes_with_groups,
     kind_of,
     same_keys,
-    with_groups,
+    sent_groups,
 )
 
 if TYPE_CHECKING:
@@ -188,9 +188,10 @@ def keys_of_columns(columns: pa.RecordBatch, tp: Any = Any) -> list[KeysOfKind]:
             found.append(KeysOfKind(kind, places, keys, codes_of(keys)))
     if len(rest):
         columns = columns if len(rest) == columns.num_rows else columns.take(of_numbers(rest))
-        columns = columns if GROUP in columns.schema.names else with_groups(columns, tp)
-        keys = as_bytes(columns.drop_columns([GROUP]))
-        found.append(KeysOfKind("binary", rest, keys, codes_with_groups(keys, numbers_of(columns.column(GROUP)))))
+        names = [name for name in columns.schema.names if name != GROUP]
+        groups = numbers_of(columns.column(GROUP)) if GROUP in columns.schema.names else sent_groups(columns, names, tp)
+        keys = as_bytes(columns.select(names))
+        found.append(KeysOfKind("binary", rest, keys, codes_with_groups(keys, groups)))
     return found
 
 

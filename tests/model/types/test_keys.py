@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from dagflow.errors import ColumnNotThere, KeyNotHashable
 from dagflow.model.types.forms import to_batch
+from dagflow.model.types.keyed_rows import row_as_bytes
 from dagflow.model.types.keys import GROUPS, KeyAssignment, Router, group_of, key_hash, key_of, known_columns
 from dagflow.model.types.records import ReaderRecord
 
@@ -202,3 +203,34 @@ def test_a_column_that_is_not_there_is_told_with_those_that_are() -> None:
         "  columns  host (string), hour (int64)\n"
         "  help: did you mean 'hour'?"
     )
+
+
+VALUES = st.one_of(st.none(), st.integers(-3, 3), st.sampled_from(["", "x", "1"]), st.floats(allow_infinity=False))
+
+
+@given(
+    columns=st.dictionaries(st.sampled_from("abcde"), st.lists(VALUES, min_size=4, max_size=4), min_size=1),
+    further=st.sets(st.sampled_from(["", "a1", "c", "z"])),
+)
+def test_whole_rows_are_the_same_with_further_columns_of_nulls(columns: dict[str, list[Any]], further: set[str]) -> None:
+    of_one_kind = {
+        name: [value for value in values if isinstance(value, type(next((v for v in values if v is not None), None)))]
+        for name, values in columns.items()
+    }
+    rows = pa.record_batch({name: (values + [None] * 4)[:4] for name, values in of_one_kind.items()})
+    wider = rows
+    for name in further - {*columns}:
+        wider = wider.append_column(name, pa.array([None] * 4, pa.int64()))
+    router = Router("port", key_of("*"), Any, KeyAssignment(GROUPS))  # type: ignore[arg-type]  # it is a key
+    groups = router.of_batch(rows).tolist()
+    assert router.of_batch(wider).tolist() == groups == [router.of_record(row) for row in rows.to_pylist()]
+    keys = row_as_bytes(rows).to_pylist()
+    assert row_as_bytes(wider).to_pylist() == keys
+    for one, key in zip(rows.to_pylist(), keys, strict=True):
+        for other, other_key in zip(rows.to_pylist(), keys, strict=True):
+            assert (key == other_key) == (repr(one) == repr(other) or one == other)
+
+
+def test_a_value_in_another_column_is_another_row() -> None:
+    rows = pa.record_batch({"a": [1, None, None], "b": [None, 1, None], "c": ["1", "1", None]})
+    assert len({*row_as_bytes(rows).to_pylist()}) == 3
