@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, get_args
 
@@ -148,7 +149,9 @@ class ReadsColumns(ScaledReader, Generic[T]):
     def _record_class(self) -> type | None:
         """The class in the brackets, whose fields are the columns."""
         kind = next(iter(get_args(self.__dict__.get("__orig_class__"))), None)
-        return kind if isinstance(kind, type) and attrs.has(kind) else None
+        if not isinstance(kind, type):
+            return None
+        return kind if attrs.has(kind) or dataclasses.is_dataclass(kind) or hasattr(kind, "_fields") else None
 
     def _route(self, row: BadRow) -> None:
         self.errors.emit(row)

@@ -338,6 +338,8 @@ def annotations_of(function: Any) -> dict[str, Any]:
 
 def evaluated(annotation: Any, cls: type) -> Any:
     """Return a field's annotation as a type; `Any` if it has names that only type checkers see."""
+    if isinstance(annotation, typing.ForwardRef):  # of a named tuple
+        annotation = annotation.__forward_arg__
     if not isinstance(annotation, str):
         return annotation
     module = sys.modules.get(cls.__module__)

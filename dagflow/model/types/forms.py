@@ -18,6 +18,8 @@ from dagflow.model.types.columns import (
     column_type,
     columns_of_records,
     fields_of_type,
+    names_of,
+    record_class,
     value_type,
 )
 from dagflow.model.types.expressions import resolve, type_name
@@ -64,7 +66,7 @@ def arrow_type(tp: Any) -> pa.DataType | None:
 
 
 def columns_of(tp: Any) -> list[pa.Field] | None:
-    """Return the columns of a class with fields (attrs, `ReaderRecord[T]`); None for other types."""
+    """Return the columns of a class with fields (attrs, dataclass, named tuple, `ReaderRecord[T]`); None for other types."""
     import pyarrow as pa
 
     tp = resolve(tp)
@@ -73,7 +75,7 @@ def columns_of(tp: Any) -> list[pa.Field] | None:
         inner = arrow_type((get_args(tp) or (str,))[0])
         names = list(zip(READER_COLUMNS, (pa.int64(), pa.int64(), inner), strict=True))
         return [pa.field(n, t) for n, t in names] if inner is not None else None
-    if not inspect.isclass(outer) or not attrs.has(outer) or not all(field.init for field in attrs.fields(outer)):
+    if (fields := record_class(outer)) is None or not fields.is_whole:
         return None
     columns = {name: arrow_type(kind) for name, kind in fields_of_type(tp).items()}
     return None if None in columns.values() else [pa.field(name, kind) for name, kind in columns.items()]
@@ -122,7 +124,7 @@ def open_fields(tp: Any) -> dict[str, pa.DataType | None] | None:
     """Return the fields of a class whose types are known, or Any (None), so that values say them; None for other types."""
     tp = resolve(tp)
     outer = get_origin(tp) or tp
-    if not inspect.isclass(outer) or not attrs.has(outer) or not all(field.init for field in attrs.fields(outer)):
+    if (fields := record_class(outer)) is None or not fields.is_whole:
         return None
     types = fields_of_type(tp)
     kinds = {name: None if kind is Any else arrow_type(kind) for name, kind in types.items()}
@@ -197,9 +199,9 @@ def _field_of_misfit(record: Any, tp: Any) -> str:
 
     tp = value_type(tp)
     outer = get_origin(tp) or tp
-    if not inspect.isclass(outer) or type(record) is not outer or not (attrs.has(outer) or outer is ReaderRecord):
+    if type(record) is not outer:
         return ""
-    for name in ReaderRecord._fields if outer is ReaderRecord else fields_of_type(tp):
+    for name in names_of(outer):
         kind, value = column_type(tp, name), getattr(record, name)
         try:
             pa.array(arrow_values([value], kind), arrow_type(kind))
@@ -227,17 +229,15 @@ def to_records(batch: pa.RecordBatch, tp: Any) -> list[Any]:
     if batch.schema.names == [VALUE] and columns_of(tp) is None:
         return objects_of(batch.column(0), tp)
     if outer is ReaderRecord or batch.schema.names == list(READER_COLUMNS):
-        record = objects_of(batch.column(2), (get_args(tp) or (Any,))[0])
+        values = objects_of(batch.column(2), (get_args(tp) or (Any,))[0])
         make = functools.partial(tuple.__new__, ReaderRecord)
-        return list(map(make, zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), record, strict=True)))
-    if inspect.isclass(outer) and attrs.has(outer):
-        makers = _makers(tp)
-        columns = [objects_of(batch.column(name), makers[name]) for name in makers]
-        if _is_positional(outer):  # five times as fast as by names
-            return list(map(outer, *columns)) if columns else [outer() for _ in range(batch.num_rows)]
-        return list(map(lambda *values: outer(**dict(zip(_aliases(outer), values, strict=True))), *columns))
-    rows: list[Any] = batch.to_pylist()
-    return rows
+        return list(map(make, zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), values, strict=True)))
+    if (record := record_class(outer)) is not None:
+        types = fields_of_type(tp)
+        columns = [objects_of(batch.column(name), types[name]) for name in record.arguments]
+        return record.made(outer, columns, batch.num_rows)
+    plain: list[Any] = batch.to_pylist()
+    return plain
 
 
 def check_held(batch: pa.RecordBatch) -> None:
@@ -270,10 +270,11 @@ def maker(tp: Any) -> Callable[[Any], Any] | None:
     if outer is dict:
         value = maker(get_args(tp)[1]) if get_args(tp) else None
         return dict if value is None else lambda pairs: {k: v if v is None else value(v) for k, v in dict(pairs).items()}
-    if inspect.isclass(outer) and attrs.has(outer):
-        makers = {name: maker(t) for name, t in _makers(tp).items()}
-        aliases = dict(zip(makers, _aliases(outer), strict=True))
-        added = {a.name for a in attrs.fields(outer) if ADDED in a.metadata or SPARSE in a.metadata}
+    if (rows := record_class(outer)) is not None:
+        types, aliases = fields_of_type(tp), rows.arguments
+        makers = {name: maker(types[name]) for name in aliases}
+        fields = attrs.fields(outer) if attrs.has(outer) else ()
+        added = {a.name for a in fields if ADDED in a.metadata or SPARSE in a.metadata}
         if added:
             return lambda value: outer(
                 **{
@@ -294,22 +295,3 @@ def _reader_record_of(make: Callable[[Any], Any] | None) -> Callable[[Any], Any]
         return ReaderRecord(block_id, position, record if make is None or record is None else make(record))
 
     return made
-
-
-@cached
-def _makers(tp: Any) -> dict[str, Any]:
-    types = fields_of_type(tp)
-    return {a.name: types[a.name] for a in attrs.fields(get_origin(tp) or tp) if a.init}
-
-
-@functools.cache
-def _is_positional(cls: type) -> bool:
-    """Return whether an attrs class takes its fields by position."""
-    # a constructor of the user's own may take anything
-    is_made = "__attrs_attrs__" in vars(cls) and "__attrs_init__" not in vars(cls)
-    return is_made and not any(a.kw_only for a in attrs.fields(cls) if a.init)
-
-
-@functools.cache
-def _aliases(cls: type) -> list[str]:
-    return [a.alias or a.name for a in attrs.fields(cls) if a.init]

@@ -22,12 +22,11 @@ from zlib import crc32
 import attrs
 
 from dagflow.model.errors.partitioning import ColumnNotThere, KeyNotHashable
-from dagflow.model.types.columns import column_type
+from dagflow.model.types.columns import column_type, names_of, record_class
 from dagflow.model.types.comparison import annotations_of
 from dagflow.model.types.equality import compared
 from dagflow.model.types.expressions import resolve
 from dagflow.model.types.forms import VALUE, columns_of, objects_of
-from dagflow.model.types.records import READER_COLUMNS, ReaderRecord
 
 if TYPE_CHECKING:
     import numpy as np
@@ -102,12 +101,9 @@ def values_of_row(record: Any) -> tuple[Any, ...]:
     >>> values_of_row({"b": 2, "a": "x"}) == values_of_row({"a": "x", "a2": None, "b": 2, "#rows": 3}) == ("x", 2)
     True
     """
-    if isinstance(record, ReaderRecord):
-        record = record._asdict()
-    elif attrs.has(type(record)):
-        record = {field.name: getattr(record, field.name) for field in attrs.fields(type(record))}
-    elif not isinstance(record, Mapping):
-        record = {VALUE: record}
+    if not isinstance(record, Mapping):
+        names = names_of(type(record))
+        record = {name: getattr(record, name) for name in names} if names else {VALUE: record}
     return tuple(record[name] for name in _sent_by(record) if record[name] is not None)
 
 
@@ -141,11 +137,8 @@ def known_columns(tp: Any) -> tuple[str, ...] | None:
     if columns is not None:
         return tuple(field.name for field in columns)
     outer = get_origin(tp) or tp
-    if outer is ReaderRecord:
-        return READER_COLUMNS
-    if isinstance(outer, type) and attrs.has(outer):
-        return tuple(field.name for field in attrs.fields(outer))
-    return (VALUE,)
+    rows = record_class(outer)
+    return (VALUE,) if rows is None else rows.names
 
 
 def key_hash(key: Any) -> int:

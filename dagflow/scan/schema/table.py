@@ -104,9 +104,10 @@ def _of_class(kind: Any) -> list[tuple[str, Column]] | None:
     from dagflow.model.types.comparison import type_name
     from dagflow.model.types.forms import arrow_type, columns_of
 
-    fields = columns_of(kind) if isinstance(kind, type) or get_origin(kind) is not None else None
-    if fields is None:
-        for name, of_field in fields_of_type(kind).items() if attrs.has(get_origin(kind) or kind) else ():
+    if not (isinstance(kind, type) or get_origin(kind) is not None):
+        return None
+    if (fields := columns_of(kind)) is None:
+        for name, of_field in fields_of_type(kind).items():
             if arrow_type(of_field) is None:
                 raise ValueError(
                     f"field {name!r} of class {type_name(kind)} is a {type_name(of_field)}, which no column has (a Decimal "
