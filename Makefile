@@ -2,7 +2,7 @@
 VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
-BENCH ?= lines cold ledger scan exchange decisions skew bursts sinks sources logs live page scale state tpch nexmark
+BENCH ?= lines cold ledger scan exchange decisions skew bursts sinks sources logs live page scale state tpch nexmark measurements
 READY := $(VENV)/.ready
 .DEFAULT_GOAL := help
 .PHONY: help run test test-full test-nightly test-pythons test-connect chaos faults laws proofs coverage lint format types bench docs ci clean

@@ -180,11 +180,11 @@ class Accumulator:
         else:
             values = plain_column(batch.column(self.column))
             values = values if self.function == "count" else self._as_own(values)
-        valid = np.ones(len(values), bool) if not values.null_count else values.is_valid().to_numpy(zero_copy_only=False)
+        if values.null_count:
+            codes = codes[values.is_valid().to_numpy(zero_copy_only=False)]
         if self.function in OF_ORDERED_VALUES:
-            yield _extremes(self.keep, codes[valid], values.drop_null(), groups, sign)
+            yield _extremes(self.keep, codes, values.drop_null(), groups, sign)
             return
-        codes = codes[valid]
         yield _summed(codes, None, groups, sign)
         if self.function == "count" or t.is_null(self.type):
             return
@@ -546,14 +546,28 @@ def _sums_of_decimals(codes: Ints, values: pa.Array, kind: pa.DataType, groups: 
 
 
 def _extremes(keep: str, codes: Ints, values: pa.Array, groups: int, sign: int) -> pa.Array:
-    if keep != "all" and not t.is_floating(values.type) and not t.is_duration(values.type):  # Acero leaves NaN out
-        best = _grouped({"value": (values, keep)}, codes, groups)["value"]
+    if keep != "all":
+        best = _best(keep, codes, values, groups)
         there = best.is_valid().to_numpy(zero_copy_only=False)
         codes, values = np.flatnonzero(there), best.drop_null()
         return counts_of(codes, values, np.ones(len(codes), np.int64), groups)
     pairs, first = group_codes(pa.record_batch({"code": codes, "value": values}), ("code", "value"))
     numbers = np.bincount(pairs, minlength=len(first)).astype(np.int64) * sign
-    return counts_of(codes[first], values.take(pa.array(first)), numbers, groups, keep)
+    return counts_of(codes[first], values.take(pa.array(first)), numbers, groups)
+
+
+def _best(keep: str, codes: Ints, values: pa.Array, groups: int) -> pa.Array:
+    """Return the smallest or the largest value of each group, null for those without any. NaN is larger than all numbers."""
+    if t.is_duration(values.type):  # Acero does not compare them
+        return _best(keep, codes, values.view(pa.int64()), groups).view(values.type)
+    is_nan = np.isnan(values.to_numpy()) if t.is_floating(values.type) else np.zeros(0, bool)  # Acero leaves NaN out
+    if not is_nan.any():
+        return _grouped({"value": (values, keep)}, codes, groups)["value"]
+    numbers = _grouped({"value": (values.filter(pa.array(~is_nan)), keep)}, codes[~is_nan], groups)["value"]
+    is_best = np.bincount(codes[is_nan], minlength=groups) > 0
+    if keep == "min":
+        is_best &= numbers.is_null().to_numpy(zero_copy_only=False)
+    return pc.if_else(pa.array(is_best), pa.scalar(math.nan, values.type), numbers)
 
 
 def _ends(counts: pa.Array, *, last: bool) -> pa.Array:

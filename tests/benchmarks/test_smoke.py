@@ -24,6 +24,7 @@ from benchmarks.ledger.ours import APP, OurLog
 from benchmarks.lines.__main__ import MARK, main
 from benchmarks.live.__main__ import OFF, ON, launched
 from benchmarks.live.__main__ import main as live
+from benchmarks.measurements import main as measurements
 from benchmarks.page.__main__ import MARK as PAGE
 from benchmarks.page.__main__ import main as page_of_runs
 from benchmarks.report import marks
@@ -151,6 +152,14 @@ def test_state_at_scale_runs_beside_a_peer(tmp_path, capsys):
     """Both make the same, or it would end with an error."""
     assert state_at_scale(["--quick", "--only", "join", "--width", "40", "--disk", str(tmp_path)]) == 0
     assert "2,000 rows joined with as many, 40 bytes each: the most memory of a process" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.full
+def test_measurements_run_beside_a_peer(tmp_path, capsys):
+    """All make the same, or it would end with an error."""
+    assert measurements(["--quick", "--disk", str(tmp_path)]) == 0
+    assert "dagflow, 2 slots: at most 0.6 of the time of dagflow" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
 
 

@@ -38,7 +38,7 @@ BUDGET = {
     "dagflow/telemetry": 801,
     "dagflow/testing": 1508,
     "operators": 137,
-    "operators/aggregate": 2714,
+    "operators/aggregate": 2725,
     "operators/compression": 663,
     "operators/contexts": 771,
     "operators/database": 109,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import datetime as dt
 import itertools
 import math
 import statistics
@@ -550,3 +551,24 @@ def test_a_column_without_values(values: list[pa.Array]) -> None:
             assert len(left) == len(set(rows))
         else:
             assert len(left) == len({value for value in rows if value is not None})
+
+
+@pytest.mark.parametrize("scope", ["all", "window"])
+def test_smallest_and_largest_of_values_that_arrow_orders_otherwise(scope: Any) -> None:
+    nan = math.nan
+    rows = pa.record_batch(
+        {
+            "k": ["a", "a", "b", "c", "d", "d"],
+            "float": [nan, 1.0, nan, None, -0.0, 0.0],
+            "small": pa.array([nan, 1.0, nan, None, -0.0, 0.0], pa.float32()),
+            "span": pa.array([3, -2, 0, None, 7, 7], pa.duration("us")),
+        }
+    )
+    aggregates = {f"{name}_{f}": getattr(agg, f)(name) for name in ("float", "small", "span") for f in ("min", "max")}
+    results = run_operator(GroupBy("k", scope=scope, **aggregates), {"input": [rows]})["output"]
+    of_each = {name: [str(row[name]) for row in results] for name in aggregates}
+    for name in ("float", "small"):
+        assert of_each[f"{name}_min"] == ["1.0", "nan", "None", "0.0"]
+        assert of_each[f"{name}_max"] == ["nan", "nan", "None", "0.0"]
+    assert [row["span_min"] and row["span_min"].microseconds % 10 for row in results] == [8, dt.timedelta(0), None, 7]
+    assert [row["span_max"] and row["span_max"].microseconds for row in results] == [3, dt.timedelta(0), None, 7]
