@@ -22,6 +22,7 @@ from dagflow.runtime.events import (
     WindowProgress,
     retry_text,
 )
+from dagflow.runtime.run_view import RunView, WindowView
 
 QUIET = 1.0  # seconds between two lines of plain progress; changes in between share a line
 OFTEN = 10.0  # seconds without a line, after which plain progress says how far a window is
@@ -46,10 +47,9 @@ class PlainProgress(Progress):
         self._later = later
         self._lock = threading.Lock()
         self._last = float("-inf")
-        self._planned: dict[int, WindowPlanned] = {}
-        self._decided: list[WindowDecided] = []
+        self._run = RunView()
+        self._decided: list[tuple[WindowDecided, WindowView]] = []
         self._rated: OperatorProgress | None = None
-        self._sinks: dict[str, str] = {}
 
     def say(self, text: str) -> None:
         """Write a line."""
@@ -61,11 +61,10 @@ class PlainProgress(Progress):
             self._take(event)
 
     def _take(self, event: Event) -> None:
+        self._run(event)
         if isinstance(event, RunStarted):
-            self._sinks = event.sinks
             self.say(started(event))
         elif isinstance(event, WindowPlanned):
-            self._planned[event.window] = event
             if event.at - self._last >= QUIET and not self._decided:
                 self._last = event.at
                 again = "; an earlier launch planned it, and ended before it was decided" if event.replayed else ""
@@ -81,12 +80,12 @@ class PlainProgress(Progress):
                 self._last = event.at
                 self.say(f"window {event.window}: {share(event.fraction_consumed)} read")
         elif isinstance(event, OperatorProgress):
-            if event.at - self._last >= OFTEN and self._planned:
+            if event.at - self._last >= OFTEN and self._run.open:
                 self._last = event.at
-                self.say(f"window {min(self._planned)}: {how_far(event, self._rated)}")
+                self.say(f"window {min(self._run.open)}: {how_far(event, self._rated)}")
                 self._rated = event
         elif isinstance(event, WindowDecided):
-            self._decided.append(event)
+            self._decided.append((event, self._run.windows[event.window]))
             if event.at - self._last >= QUIET:
                 self._tell(event.at)
             elif len(self._decided) == 1:
@@ -102,7 +101,5 @@ class PlainProgress(Progress):
         if not self._decided:
             return
         self._last = now
-        self.say(decided(self._decided, self._planned, self._sinks))
-        for event in self._decided:
-            self._planned.pop(event.window, None)
+        self.say(decided(self._decided, self._run.report.sinks))
         self._decided = []
