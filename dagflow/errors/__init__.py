@@ -62,6 +62,7 @@ __all__ = [
     "InfrastructureError",
     "PackageMissing",
     "RunError",
+    "classes_by_code",
     "definition",
     "error",
     "suggest",
@@ -126,3 +127,11 @@ def __getattr__(name: str) -> type[DagflowError]:
             if isinstance(cls, type) and cls.__module__ == module:
                 return cls
     raise AttributeError(f"module 'dagflow.errors' has no attribute {name!r}")
+
+
+def classes_by_code() -> dict[str, type[DagflowError]]:
+    """Return every class that has a code of its own. Loads all modules of errors."""
+    names = ("dagflow.errors.base", "dagflow.errors.packages", *MODULES)
+    values = ((name, each) for name in names for each in vars(import_module(name)).values() if isinstance(each, type))
+    errors = [each for name, each in values if issubclass(each, DagflowError) and each.__module__ == name]
+    return {each.code: each for each in errors if "code" in vars(each) and each is not DagflowError}

@@ -43,6 +43,10 @@ def test_every_code_is_that_of_one_error() -> None:
     assert {code: names for code, names in users.items() if len(names) > 1} == {"DF010": {"DagError", "DagErrors"}}
 
 
+def test_remedies_are_found_by_code_and_name_the_operator() -> None:
+    assert "-D operator.upper.on_error=skip" in dagflow.errors.classes_by_code()["DF301"].remedy_at("upper")
+
+
 def is_of_commands(cls: type[DagflowError]) -> bool:
     """Return whether an error is a command's own way to end, without a code."""
     return cls.__module__.startswith("dagflow.cli.") and cls.__module__ != "dagflow.cli.errors"

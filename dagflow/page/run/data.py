@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from dagflow.errors import DagflowError
+from dagflow.errors import DagflowError, classes_by_code
 from dagflow.errors.shown import without_secrets
 from dagflow.ledger import Ledger
 from dagflow.ledger.events import LedgerEntry
@@ -24,7 +24,7 @@ from dagflow.page.run.findings import findings, slot_use
 from dagflow.page.run.inputs import TaskInputs, items_of_failure
 from dagflow.page.run.live import EventFiles
 from dagflow.page.run.place import RunPlace, find_run
-from dagflow.page.run.resume import remedy, resume_command
+from dagflow.page.run.resume import resume_command
 from dagflow.page.run.rows import sample_rows
 from dagflow.planning.view import PlanView
 from dagflow.runtime.events import ExpectationChecked, StepRetried, TaskRetried, WindowRetried
@@ -169,7 +169,8 @@ class RunReader:
         if not ended.get("error"):
             return None
         error: dict[str, Any] = {name: ended.get(key) for name, key in _ERROR.items()}
-        error["remedy"] = "" if "help:" in error["text"] else remedy(str(error["code"]), error["operator"])
+        cls = None if "help:" in error["text"] else classes_by_code().get(error["code"])
+        error["remedy"] = "" if cls is None else cls.remedy_at(error["operator"])
         plan = None if self._committed is None else self._committed.planned_window(error["window"])
         return error if plan is None else {**error, **items_of_failure(plan, self._heads(), error["text"])}
 

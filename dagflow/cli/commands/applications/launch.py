@@ -114,12 +114,11 @@ def _launched(
 
 def add_remedies(error: BaseException) -> None:
     """Add the remedy, as the page of the run has it, to exceptions of operators at a record. Other messages say it themselves."""
-    from dagflow.page.run.resume import remedy
     from dagflow.runtime.stage.errors import OperatorFailed
 
     for single in each(error) if isinstance(error, DagflowError) else ():
         if isinstance(single, OperatorFailed) and single.record is not None and not single.help:
-            single.add_note(f"  help: {remedy(single.code, single.operator)}")
+            single.add_note(f"  help: {single.remedy_at(single.operator)}")
 
 
 def _run(run: Run, progress: Progress, first_line: str, here: bool) -> BaseException | None:
