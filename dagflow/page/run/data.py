@@ -17,8 +17,7 @@ from dagflow.ledger import Ledger
 from dagflow.ledger.events import LedgerEntry
 from dagflow.ledger.history import history
 from dagflow.lineage.trace import ApplicationLocator
-from dagflow.page.diagram.picture import picture_of
-from dagflow.page.diagram.svg import group_title
+from dagflow.page.diagram.picture import group_title, picture_of
 from dagflow.page.run.committed import CommittedWindows
 from dagflow.page.run.findings import findings, slot_use
 from dagflow.page.run.inputs import TaskInputs, items_of_failure
@@ -366,7 +365,7 @@ def drawn(view: PlanView) -> dict[str, Any]:
         {
             "name": box.name,
             "kind": box.kind,
-            "title": group_title(box, picture),
+            "title": group_title(box, picture.view),
             "at": [box.x, box.y, box.width, box.height],
             "inside": inside.get(id(box)),
         }
