@@ -10,18 +10,14 @@ from types import TracebackType
 from typing import Any, TextIO
 
 from dagflow.cli.progress.base import Progress
-from dagflow.cli.progress.words import doing_of, pause_text, share, started, work_left
+from dagflow.cli.progress.words import doing_of, notice, share, work_left
 from dagflow.errors.shown import visible, visible_lines
 from dagflow.render.words import byte_rate, counted, seconds, size
 from dagflow.runtime.events import (
     Event,
-    LeaseAwaited,
-    RunStarted,
     StepRetried,
-    Warned,
     WindowRetried,
     WindowStarted,
-    retry_text,
 )
 from dagflow.runtime.run_view import RunView, WindowView
 
@@ -76,13 +72,7 @@ class LiveProgress(Progress):
             self._pause = (self._clock() + event.delay, doing_of(event)) if event.delay else None
         elif isinstance(event, WindowStarted):
             self._pause = None
-        if isinstance(event, RunStarted):
-            self.say(started(event))
-        elif isinstance(event, LeaseAwaited):
-            self.say(event.text())
-        elif isinstance(event, Warned):
-            self.say(f"warning: {event.text}")
-        elif (text := retry_text(event, pause_text(event))) is not None:
+        if (text := notice(event)) is not None:
             self.say(text)
 
     def display(self, width: int, height: int) -> Any:

@@ -7,20 +7,16 @@ from collections.abc import Callable
 from typing import TextIO
 
 from dagflow.cli.progress.base import Progress, writer
-from dagflow.cli.progress.words import decided, how_far, pause_text, share, started, work_of
+from dagflow.cli.progress.words import decided, how_far, notice, share, work_of
 from dagflow.errors.shown import visible_lines
 from dagflow.render.words import counted
 from dagflow.runtime.events import (
     Event,
-    LeaseAwaited,
     OperatorProgress,
     RunEnded,
-    RunStarted,
-    Warned,
     WindowDecided,
     WindowPlanned,
     WindowProgress,
-    retry_text,
 )
 from dagflow.runtime.run_view import RunView, WindowView
 
@@ -62,19 +58,13 @@ class PlainProgress(Progress):
 
     def _take(self, event: Event) -> None:
         self._run(event)
-        if isinstance(event, RunStarted):
-            self.say(started(event))
+        if (text := notice(event)) is not None:
+            self.say(text)
         elif isinstance(event, WindowPlanned):
             if event.at - self._last >= QUIET and not self._decided:
                 self._last = event.at
                 again = "; an earlier launch planned it, and ended before it was decided" if event.replayed else ""
                 self.say(f"window {event.window}: {work_of(event)}, {counted(event.tasks, 'task')}{again}")
-        elif isinstance(event, LeaseAwaited):
-            self.say(event.text())
-        elif isinstance(event, Warned):
-            self.say(f"warning: {event.text}")
-        elif (text := retry_text(event, pause_text(event))) is not None:
-            self.say(text)
         elif isinstance(event, WindowProgress):
             if event.at - self._last >= OFTEN:
                 self._last = event.at

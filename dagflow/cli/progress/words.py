@@ -6,14 +6,29 @@ from collections import Counter
 from collections.abc import Collection
 
 from dagflow.render.words import byte_rate, counted, seconds, size
-from dagflow.runtime.events import Event, OperatorProgress, RunStarted, StepRetried, WindowDecided, WindowPlanned, WindowRetried
+from dagflow.runtime.events import (
+    Event,
+    LeaseAwaited,
+    OperatorProgress,
+    RunStarted,
+    StepRetried,
+    Warned,
+    WindowDecided,
+    WindowPlanned,
+    WindowRetried,
+    retry_text,
+)
 from dagflow.runtime.run_view import WindowView
 
 
-def pause_text(event: Event) -> str:
-    """Return the pause before a retry in words; empty without one."""
+def notice(event: Event) -> str | None:
+    """Return the lines for an event that is told at once and stays to be read; None for other events."""
+    if isinstance(event, RunStarted):
+        return started(event)
+    if isinstance(event, LeaseAwaited):
+        return event.text()
     delay = event.delay if isinstance(event, WindowRetried | StepRetried) else 0.0
-    return f" in {seconds(delay)}" if delay else ""
+    return f"warning: {event.text}" if isinstance(event, Warned) else retry_text(event, f" in {seconds(delay)}" if delay else "")
 
 
 def doing_of(event: WindowRetried | StepRetried) -> str:
