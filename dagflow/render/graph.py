@@ -104,8 +104,7 @@ class _Lanes:
 def _label(stream: StreamView, style: Style) -> str:
     port = stream.source.rpartition(".")[2]
     sinks = ", ".join(sink.port + (f" ({'; '.join(_on_the_way(sink))})" if _on_the_way(sink) else "") for sink in stream.sinks)
-    kind = f": {stream.type}" if stream.type is not None else ""
-    return f"{stream.name}{kind}  " + style.paint("dim", f"{port} → {sinks or 'nowhere'}")
+    return f"{stream.title}  " + style.paint("dim", f"{port} → {sinks or 'nowhere'}")
 
 
 def _on_the_way(sink: SinkView) -> list[str]:
@@ -160,8 +159,7 @@ def mermaid(view: PlanView) -> str:
         source, _, port = stream.source.rpartition(".")
         for sink in stream.sinks:
             target, _, into = sink.port.rpartition(".")
-            kind = f": {stream.type}" if stream.type is not None else ""
-            label = [f"{stream.name}{kind}", f"{port} → {into}", *_on_the_way(sink)]
+            label = [stream.title, f"{port} → {into}", *_on_the_way(sink)]
             arrow = "<br/>".join(_escaped(part) for part in label)
             lines.append(f'  {ids[source]} -- "{arrow}" --> {ids[target]}')
     return "\n".join(lines)
@@ -191,8 +189,7 @@ def graph_dot(view: PlanView) -> str:
     )
     for stream in view.streams:
         for sink in stream.sinks:
-            kind = f": {stream.type}" if stream.type is not None else ""
-            label = _quoted("\n".join([f"{stream.name}{kind}", *on_the_way(sink)]))
+            label = _quoted("\n".join([stream.title, *on_the_way(sink)]))
             style = ", style=dashed" if sink.exchange or sink.crosses else ""
             lines.append(f"  {_quoted(operator_of(stream.source))} -> {_quoted(operator_of(sink.port))} [label={label}{style}];")
     return "\n".join([*lines, "}\n"])

@@ -92,8 +92,7 @@ def _operator(box: Box, operator: OperatorView, line: str | None) -> str:
 def _arrow(arrow: Arrow) -> str:
     sink = arrow.sink
     style = "edge exchange" if sink.exchange else "edge items" if sink.crosses else "edge"
-    kind = f": {arrow.stream.type}" if arrow.stream.type is not None else ""
-    about = [f"{arrow.stream.name}{kind}", f"{arrow.stream.source} → {sink.port}", *on_the_way(sink)]
+    about = [arrow.stream.title, f"{arrow.stream.source} → {sink.port}", *on_the_way(sink)]
     path = f'<path class="{style}" d="{curve(arrow.points)}" marker-end="url(#dagflow-head)"/>'
     mark = _exchange(arrow.points, sink.exchange) if sink.exchange else ""
     return f"<g><title>{_text(chr(10).join(about))}</title>{path}{mark}</g>"
