@@ -15,7 +15,7 @@ as shells expect it.
 Each class lives beside the code that raises it, in the `errors` module of its package. This package imports them when they
 are first asked for, so `from dagflow.errors import WindowFailed` works for every class. Read `base` first, then
 `shown`, then `packages` (the one error that all layers raise), `wording` (parts of messages), `frames` (the user's own code
-in a traceback) and `misspelt` (the name that it meant).
+in a traceback) and `misspelt` (the name that it meant). `codes` finds classes by their codes.
 """
 
 from __future__ import annotations
@@ -62,7 +62,6 @@ __all__ = [
     "InfrastructureError",
     "PackageMissing",
     "RunError",
-    "classes_by_code",
     "definition",
     "error",
     "suggest",
@@ -127,11 +126,3 @@ def __getattr__(name: str) -> type[DagflowError]:
             if isinstance(cls, type) and cls.__module__ == module:
                 return cls
     raise AttributeError(f"module 'dagflow.errors' has no attribute {name!r}")
-
-
-def classes_by_code() -> dict[str, type[DagflowError]]:
-    """Return every class that has a code of its own. Loads all modules of errors."""
-    names = ("dagflow.errors.base", "dagflow.errors.packages", *MODULES)
-    values = ((name, each) for name in names for each in vars(import_module(name)).values() if isinstance(each, type))
-    errors = [each for name, each in values if issubclass(each, DagflowError) and each.__module__ == name]
-    return {each.code: each for each in errors if "code" in vars(each) and each is not DagflowError}

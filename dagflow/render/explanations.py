@@ -8,7 +8,8 @@ from typing import Any
 
 import attrs
 
-from dagflow.errors import MODULES, ConfigError, DagError, DagflowError, InfrastructureError, RunError, classes_by_code
+from dagflow.errors import MODULES, ConfigError, DagError, DagflowError, InfrastructureError, RunError
+from dagflow.errors.codes import classes_by_code
 from dagflow.errors.wording import suggest
 from dagflow.render.style import Style
 

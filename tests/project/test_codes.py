@@ -17,6 +17,7 @@ from dagflow.errors import (
     LedgerRuleError,
     RunError,
 )
+from dagflow.errors.codes import classes_by_code
 from dagflow.ledger import RULES
 
 
@@ -44,7 +45,7 @@ def test_every_code_is_that_of_one_error() -> None:
 
 
 def test_remedies_are_found_by_code_and_name_the_operator() -> None:
-    assert "-D operator.upper.on_error=skip" in dagflow.errors.classes_by_code()["DF301"].remedy_at("upper")
+    assert "-D operator.upper.on_error=skip" in classes_by_code()["DF301"].remedy_at("upper")
 
 
 def is_of_commands(cls: type[DagflowError]) -> bool:

@@ -11,7 +11,8 @@ from typing import Any
 
 import attrs
 
-from dagflow.errors import DagflowError, classes_by_code
+from dagflow.errors import DagflowError
+from dagflow.errors.codes import classes_by_code
 from dagflow.errors.shown import without_secrets
 from dagflow.ledger import Ledger
 from dagflow.ledger.events import LedgerEntry
