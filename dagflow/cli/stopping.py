@@ -13,7 +13,6 @@ from typing import Any
 
 from dagflow.cli.exit_codes import INTERRUPTED
 from dagflow.launching.run import Run
-from dagflow.runtime.events import Event, RunStarted
 
 GRACE = 30.0  # seconds that a clean end may take before it becomes an end at once
 GRACE_BEFORE = 5.0  # the same before the run has started
@@ -21,7 +20,7 @@ WORDS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
 
 
 class Stopping:
-    """While this context manager lasts, SIGINT and SIGTERM stop a run. It is a subscriber of the run's events too.
+    """While this context manager lasts, SIGINT and SIGTERM stop a run.
 
     `run` is the run to be stopped. Where it runs in the main thread (`interrupts`), the first signal raises KeyboardInterrupt,
     since no flag reaches a loop in an operator's code. Elsewhere it asks the run to stop, and the window loop cancels Spark's
@@ -32,7 +31,6 @@ class Stopping:
     def __init__(self, interrupts: bool, quiet: bool = False) -> None:
         self.by: str | None = None
         self.run: Run | None = None
-        self._started = False
         self._interrupts = interrupts
         self._quiet = quiet
         self._before: dict[int, Any] = {}
@@ -51,10 +49,6 @@ class Stopping:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def __call__(self, event: Event) -> None:
-        """Note that the run has started: from then on, the window loop obeys requests to stop."""
-        self._started = self._started or isinstance(event, RunStarted)
-
     def _stop(self, number: int, frame: FrameType | None) -> None:
         if self.by is not None:
             end_at_once()
@@ -63,7 +57,8 @@ class Stopping:
             # not print: the signal may have come in the middle of one
             with contextlib.suppress(OSError):
                 os.write(2, f"\n{self.by}: stopping; once more stops at once\n".encode())
-        self._timer = threading.Timer(GRACE if self._started else GRACE_BEFORE, end_at_once)
+        has_started = self.run is not None and self.run.view.started is not None  # then the window loop obeys requests to stop
+        self._timer = threading.Timer(GRACE if has_started else GRACE_BEFORE, end_at_once)
         self._timer.daemon = True
         self._timer.start()
         if self.run is not None:
@@ -71,7 +66,7 @@ class Stopping:
         if self._interrupts:
             raise KeyboardInterrupt
         logging.getLogger("py4j").setLevel(logging.CRITICAL)  # from now on, calls to the JVM are expected to fail
-        if not self._started:
+        if not has_started:
             kill_descendants()
 
 

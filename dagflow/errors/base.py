@@ -76,6 +76,12 @@ class DagflowError(Exception):
         lines: list[str] = importlib.import_module("dagflow.render.notebook").traceback_lines(self)
         return lines
 
+    @classmethod
+    def remedy_at(cls, operator: str | None) -> str:
+        """Return the general remedy in one line, with the name of the operator where the error was."""
+        text = " ".join(cls.general_remedy.split())
+        return text if operator is None else text.replace("operator.NAME", f"operator.{operator}")
+
     @property
     def notes(self) -> list[str]:
         """The places where it happened, as callers have noted them: `error.add_note(…)`."""

@@ -20,7 +20,6 @@ from dagflow.launching.event_log import log_event
 from dagflow.launching.record import launch_record
 from dagflow.launching.run import Run
 from dagflow.launching.sinks import check_late_columns, check_sinks, destinations, sweep_replaced
-from dagflow.launching.timings import Timings
 from dagflow.local.boot import ServerProcess
 from dagflow.local.runner import LocalRunner
 from dagflow.logs import within
@@ -34,6 +33,7 @@ from dagflow.runtime.run_folder.events_file import event_writer
 from dagflow.runtime.run_folder.folders import Folders, on_other_machines, refuse_local_paths, refuse_outputs_in_inputs
 from dagflow.runtime.run_folder.reports import OperatorFigures
 from dagflow.runtime.run_report import RunReport, SinkFigures
+from dagflow.runtime.run_view import RunView
 from dagflow.runtime.runner import Runner
 from dagflow.runtime.stage.node import operator_at_work
 from dagflow.runtime.windows.datasets import Datasets
@@ -119,7 +119,8 @@ def start(
     plan = built.plan()
     report = RunReport(application=built.dag.name, operators={name: OperatorFigures() for name in plan.dag.nodes})
     return Run(
-        report, lambda run: _Launch(built, plan, runner, tuple(subscribers), tuple(watchers), clock or SystemClock(), run).go()
+        RunView(report),
+        lambda run: _Launch(built, plan, runner, tuple(subscribers), tuple(watchers), clock or SystemClock(), run).go(),
     )
 
 
@@ -136,36 +137,31 @@ class _Launch:
     def go(self) -> None:
         """The whole launch."""
         began = self.clock.monotonic()
-        report = self.run.report
+        view, report = self.run.view, self.run.report
+        view.began = self.clock.now()
         events = EventStream(self.clock.now)
-        timings = Timings(self.clock.now())
-        report.timings = timings.seconds
-        events.subscribe(timings)
-        events.subscribe(report.note)
+        events.subscribe(view)
         for subscriber in self.subscribers:
             events.subscribe(subscriber)
         for watcher in (log_event, *self.watchers):
             events.subscribe(watcher, on_error="warn")
+        status, message = "done", None
         cause: DagflowError | None = None
         with ExitStack() as stack:
             try:
                 self._within(stack, events)
-                report.status = "done"
             except BaseException as error:
                 is_stopped = isinstance(error, Interrupted | KeyboardInterrupt) or self.run.stopping is not None
-                report.status = "interrupted" if is_stopped else "failed"
-                report.error = str(error) or type(error).__name__
+                status, message = "interrupted" if is_stopped else "failed", str(error) or type(error).__name__
                 cause = error if isinstance(error, DagflowError) else None
-                report.error_code = cause.code if cause is not None else None
                 raise
             finally:
-                report.seconds = self.clock.monotonic() - began
                 end = RunEnded(
-                    status=report.status,
+                    status=status,
                     windows=report.windows,
-                    seconds=round(report.seconds, 3),
-                    error=report.error,
-                    error_code=report.error_code,
+                    seconds=round(self.clock.monotonic() - began, 3),
+                    error=message,
+                    error_code=cause.code if cause is not None else None,
                     error_operator=cause.where_in_run.get("operator") if cause is not None else None,
                     error_window=cause.where_in_run.get("window") if cause is not None else None,
                     rebalancing=report.rebalancing,
@@ -291,7 +287,6 @@ class _Launch:
         runner.open(self.built.dag.name, run_folder)
         for text in runner.warnings:
             events.send(Warned(text=text))
-        report.ui = runner.ui
         if log.live is None and (runner.address is None or not on_other_machines(runner.address)):
             folder = tempfile.TemporaryDirectory(prefix="dagflow-live-", ignore_cleanup_errors=True)
             log.live = open_store(stack.enter_context(folder), durable=False)

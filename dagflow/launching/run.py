@@ -9,17 +9,18 @@ from dagflow.errors import DagflowError
 from dagflow.exports import shown_in_notebooks
 from dagflow.model.operator.base import Operator
 from dagflow.runtime.run_report import RunReport
+from dagflow.runtime.run_view import RunView
 
 
 class Run:
     """A launch: wait for it, stop it, read its report.
 
     Attributes:
-        report: what it has done so far; complete once it has ended.
+        report: what it has done so far; complete once it has ended. `view`: the state that its events have led to.
     """
 
-    def __init__(self, report: RunReport, body: Callable[[Run], None]) -> None:
-        self.report = report
+    def __init__(self, view: RunView, body: Callable[[Run], None]) -> None:
+        self.view, self.report = view, view.report
         self._body = body
         self._stopped_by: str | None = None
         self._ended = threading.Event()

@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from dagflow.page.run.data import VERSION, drawn
+from dagflow.page.run.data import COLUMNS, COUNTS, SECONDS, VERSION, drawn
 from dagflow.planning.view import PlanView
 
 SCRIPTS = ("base.js", "graph.js", "timeline.js", "sections.js", "main.js")
@@ -43,22 +43,8 @@ def graph_html(view: PlanView) -> str:
     run = dict.fromkeys(
         ("runner", "slots", "ui", "launch", "run_folder", "started", "last", "seconds", "error", "slot_use", "resume")
     )
-    columns = (
-        "planned",
-        "started",
-        "decided",
-        "done",
-        "items",
-        "bytes",
-        "tasks",
-        "files",
-        "written",
-        "records",
-        "retries",
-        "steals",
-    )
     windows: dict[str, Any] = {"t0": 0, "left_out": 0, "window": [], "launches": [], "launch": []}
-    windows |= {name: [] for name in (*columns, "read", "compute", "write", "wait")}
+    windows |= {name: [] for name in (*COLUMNS, *COUNTS, *SECONDS)}
     data = {
         "v": VERSION,
         "plan": view.step,

@@ -123,6 +123,11 @@ class StreamView:
     changed_by: str | None = None
     depends_on_windows: str | None = None
 
+    @property
+    def title(self) -> str:
+        """Its name and its type, as pictures have them."""
+        return self.name if self.type is None else f"{self.name}: {self.type}"
+
 
 @attrs.frozen(kw_only=True)
 class StageView:

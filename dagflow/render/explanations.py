@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
-from importlib import import_module
 from typing import Any
 
 import attrs
 
-from dagflow.errors import MODULES, ConfigError, DagError, DagflowError, InfrastructureError, PackageMissing, RunError
+from dagflow.errors import MODULES, ConfigError, DagError, DagflowError, InfrastructureError, RunError
+from dagflow.errors.codes import classes_by_code
 from dagflow.errors.wording import suggest
 from dagflow.render.style import Style
 
@@ -55,14 +55,7 @@ def explanations() -> dict[str, Explanation]:
     >>> explanations()["DF016"].cause
     'The application has no operators.'
     """
-    classes: list[Any] = [DagError, ConfigError, RunError, InfrastructureError, PackageMissing]
-    for module in map(import_module, MODULES):
-        classes += [
-            each
-            for each in vars(module).values()
-            if isinstance(each, type) and issubclass(each, DagflowError) and each.__module__ == module.__name__
-        ]
-    single = {cls.code: _of_class(cls) for cls in classes if "code" in vars(cls)}
+    single = {code: _of_class(cls) for code, cls in classes_by_code().items()}
     return dict(sorted({**_of_rules(), **single}.items()))
 
 

@@ -1,14 +1,14 @@
-"""A plan view as a picture: lines of text with one lane for each stream, and Mermaid."""
+"""A plan view as a picture: lines of text with one lane for each stream, Mermaid, and DOT."""
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
-
-import attrs
+from collections.abc import Callable, Iterable, Iterator
 
 from dagflow.errors.shown import visible
+from dagflow.page.diagram.layout import Box
+from dagflow.page.diagram.picture import group_title, nested, on_the_way, operator_of
 from dagflow.planning.view import OperatorView, PlanView, SinkView, StreamView
 from dagflow.render.style import Style
 
@@ -33,7 +33,7 @@ def graph_text(view: PlanView, style: Style | None = None) -> str:
     drawn: set[str] = set()
     leaving: dict[str, list[StreamView]] = {}
     for stream in view.streams:
-        leaving.setdefault(_operator(stream.source), []).append(stream)
+        leaving.setdefault(operator_of(stream.source), []).append(stream)
     for operator in ordered(view):
         drawn.add(operator.name)
         drawing.node(operator, leaving.get(operator.name, []), drawn)
@@ -59,7 +59,7 @@ class _Lanes:
         where = operator.stage or operator.placement
         text = f"{self.style.paint('bold', operator.name)}  {operator.class_name}"
         self._line(self._plain({column: "●"}), text + (f"  {self.style.paint('dim', where)}" if where else ""))
-        targets = [_operator(sink.port) for s in streams for sink in s.sinks]
+        targets = [operator_of(sink.port) for s in streams for sink in s.sinks]
         targets = [target for target in targets if target not in drawn]  # a circle's way back has no lane
         self.lanes[column] = targets[0] if targets else None
         columns = [column]
@@ -104,8 +104,7 @@ class _Lanes:
 def _label(stream: StreamView, style: Style) -> str:
     port = stream.source.rpartition(".")[2]
     sinks = ", ".join(sink.port + (f" ({'; '.join(_on_the_way(sink))})" if _on_the_way(sink) else "") for sink in stream.sinks)
-    kind = f": {stream.type}" if stream.type is not None else ""
-    return f"{stream.name}{kind}  " + style.paint("dim", f"{port} → {sinks or 'nowhere'}")
+    return f"{stream.title}  " + style.paint("dim", f"{port} → {sinks or 'nowhere'}")
 
 
 def _on_the_way(sink: SinkView) -> list[str]:
@@ -119,7 +118,7 @@ def ordered(view: PlanView) -> list[OperatorView]:
     before: dict[str, set[str]] = {o.name: set() for o in view.operators}
     for stream in view.streams:
         for sink in stream.sinks:
-            before[_operator(sink.port)].add(_operator(stream.source))
+            before[operator_of(sink.port)].add(operator_of(stream.source))
     left, placed, done = list(view.operators), list[OperatorView](), set[str]()
     while left:
         following = next((o for o in left if before[o.name] <= done), left[0])
@@ -145,67 +144,76 @@ def mermaid(view: PlanView) -> str:
       op_show["show<br/>Console"]
       op_files -- "found: FileMetadata<br/>files_metadata_output → input" --> op_show
     """
-    lines = ["flowchart LR"]
-    boxes = [
-        (f"stage_{stage.name}", f"stage {stage.name}", [o for o in view.operators if o.stage == stage.name])
-        for stage in view.stages
-    ]
-    if boxes:
-        boxes.insert(0, ("driver", "driver", [o for o in view.operators if o.placement is not None and o.stage is None]))
-    boxed = {o.name for _, _, operators in boxes for o in operators}
-    drawn = _Boxes(view, _ids(o.name for o in view.operators))
-    for name, title, operators in boxes:
-        lines += drawn.box(name, title, drawn.inside(operators, None)) if operators else []
-    lines += drawn.inside([o for o in view.operators if o.name not in boxed], None)
+    ids, numbers = _ids(o.name for o in view.operators), itertools.count()
+
+    def begin(box: Box) -> str:
+        name = {"driver": "driver", "stage": f"stage_{box.name}"}.get(box.kind) or f"module_{next(numbers)}"
+        return f'subgraph {name}["{_escaped(group_title(box, view))}"]'
+
+    def shape(operator: OperatorView) -> str:
+        text = f'"{_escaped(operator.name)}<br/>{_escaped(operator.class_name)}"'
+        return f"{ids[operator.name]}[[{text}]]" if operator.is_module else f"{ids[operator.name]}[{text}]"
+
+    lines = ["flowchart LR", *_boxed(view, begin, "end", shape)]
     for stream in view.streams:
         source, _, port = stream.source.rpartition(".")
         for sink in stream.sinks:
             target, _, into = sink.port.rpartition(".")
-            kind = f": {stream.type}" if stream.type is not None else ""
-            label = [f"{stream.name}{kind}", f"{port} → {into}", *_on_the_way(sink)]
+            label = [stream.title, f"{port} → {into}", *_on_the_way(sink)]
             arrow = "<br/>".join(_escaped(part) for part in label)
-            lines.append(f'  {drawn.ids[source]} -- "{arrow}" --> {drawn.ids[target]}')
+            lines.append(f'  {ids[source]} -- "{arrow}" --> {ids[target]}')
     return "\n".join(lines)
 
 
-@attrs.frozen
-class _Boxes:
-    """Operators as Mermaid's lines, those of a module in a box; a module on the driver and in stages has one in each of them."""
+def graph_dot(view: PlanView) -> str:
+    """Return a plan view as DOT, the language of Graphviz: a cluster for the driver, each stage and each module.
 
-    view: PlanView
-    ids: dict[str, str]
-    numbers: Iterator[int] = attrs.field(factory=itertools.count)
+    >>> from dagflow import DAG
+    >>> from dagflow.planning.view import plan_view
+    >>> print(graph_dot(plan_view(DAG("demo"), "logical")))
+    digraph "demo" {
+      rankdir=LR; node [shape=box, style=rounded, fontname="sans-serif"]; edge [fontname="sans-serif", fontsize=10];
+    }
+    <BLANKLINE>
+    """
+    view, numbers = visible(view), itertools.count()
+    lines = [f"digraph {_quoted(view.application)} {{"]
+    lines.append(
+        '  rankdir=LR; node [shape=box, style=rounded, fontname="sans-serif"]; edge [fontname="sans-serif", fontsize=10];'
+    )
+    lines += _boxed(
+        view,
+        lambda box: f"subgraph cluster_{next(numbers)} {{\n  label={_quoted(group_title(box, view))};",
+        "}",
+        lambda operator: f"{_quoted(operator.name)} [label={_quoted(f'{operator.name}{chr(10)}{operator.class_name}')}];",
+    )
+    for stream in view.streams:
+        for sink in stream.sinks:
+            label = _quoted("\n".join([stream.title, *on_the_way(sink)]))
+            style = ", style=dashed" if sink.exchange or sink.crosses else ""
+            lines.append(f"  {_quoted(operator_of(stream.source))} -> {_quoted(operator_of(sink.port))} [label={label}{style}];")
+    return "\n".join([*lines, "}\n"])
 
-    def inside(self, operators: Sequence[OperatorView], module: str | None) -> Iterator[str]:
-        """The lines of operators that are all somewhere in a module (None: anywhere)."""
-        groups: dict[str, list[OperatorView]] = {}
-        for operator in operators:
-            groups.setdefault(self._below(operator, module) or operator.name, []).append(operator)
-        for name, mine in groups.items():
-            inner = self._below(mine[0], module)
-            if inner is None:
-                yield f"  {self._shape(mine[0])}"
+
+def _boxed(view: PlanView, begin: Callable[[Box], str], end: str, leaf: Callable[[OperatorView], str]) -> Iterator[str]:
+    """Yield the lines of all operators; those of the driver, a stage or a module stand between the lines of a box."""
+    operators = {operator.name: operator for operator in view.operators}
+
+    def lines(boxes: Iterable[Box], indent: str) -> Iterator[str]:
+        for box in boxes:
+            if box.children:
+                yield from (f"{indent}{line}" for line in begin(box).split("\n"))
+                yield from lines(box.children, f"{indent}  ")
+                yield f"{indent}{end}"
             else:
-                cls = next(m.class_name for m in self.view.modules if m.name == inner)
-                yield from self.box(f"module_{next(self.numbers)}", f"{name}: {cls}", self.inside(mine, inner))
+                yield f"{indent}{leaf(operators[box.name])}"
 
-    def box(self, name: str, title: str, lines: Iterable[str]) -> Iterator[str]:
-        """Lines in a box."""
-        yield f'  subgraph {name}["{_escaped(title)}"]'
-        yield from (f"  {line}" for line in lines)
-        yield "  end"
+    yield from lines(nested(view, {name: Box(name) for name in operators}), "  ")
 
-    def _below(self, operator: OperatorView, module: str | None) -> str | None:
-        """The module directly in `module` that an operator is in; None where it is in no further one."""
-        above = {m.name: m.inside for m in self.view.modules}
-        name = operator.inside if operator.inside != module else None
-        while name is not None and above[name] != module:
-            name = above[name]
-        return name
 
-    def _shape(self, operator: OperatorView) -> str:
-        text = f'"{_escaped(operator.name)}<br/>{_escaped(operator.class_name)}"'
-        return f"{self.ids[operator.name]}[[{text}]]" if operator.is_module else f"{self.ids[operator.name]}[{text}]"
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
 
 
 def _ids(names: Iterable[str]) -> dict[str, str]:
@@ -225,8 +233,3 @@ def _escaped(text: str) -> str:
     for character, code in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "#quot;"), ("`", "#96;")):
         text = text.replace(character, code)
     return text
-
-
-def _operator(port: str) -> str:
-    """The operator of `operator.port`; names of operators may hold dots."""
-    return port.rpartition(".")[0]

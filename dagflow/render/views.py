@@ -13,12 +13,12 @@ from dagflow.launching.build import LoadedApplication, build, examine
 from dagflow.launching.places import place_problems
 from dagflow.model.graph.dag import DAG
 from dagflow.model.graph.expand import ExpandedDag
-from dagflow.page import graph_dot, graph_svg
+from dagflow.page import graph_svg
 from dagflow.page.run.report import run_report
 from dagflow.planning.plan import Plan
 from dagflow.planning.view import PlanView, plan_view
 from dagflow.render.errors import each, error_json, error_text
-from dagflow.render.graph import graph_text, mermaid
+from dagflow.render.graph import graph_dot, graph_text, mermaid
 from dagflow.render.notebook import TEXT, Bundle, graph_bundle, plan_bundle
 from dagflow.render.plan import plan_text
 from dagflow.render.style import Style

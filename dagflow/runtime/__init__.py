@@ -11,5 +11,6 @@ Read in this order:
 7. `live`: figures of tasks at work, for the driver.
 8. `run_folder`: everything that windows leave on disk.
 9. `garbage`: fewer collections of cyclic garbage, in tasks and on the driver.
-10. `events` (`event_schema`: as a JSON Schema), `run_report`: the events of a run, and the results of a launch.
+10. `events` (`event_schema`: as a JSON Schema), `run_view`: the events of a run, folded once for all that show them.
+    `run_report`: the results of a launch.
 """

@@ -349,46 +349,32 @@ class OutputLine(Event):
     text: str
 
 
-def event_of(data: dict[str, Any]) -> Event | None:
-    """Return the event of `as_json`; None for one of a kind or a form that this version does not know.
+def read_event(line: bytes) -> Event | None:
+    """Return the event in a line that a launch, or a stranger, has left; None for anything that this version does not write.
 
-    >>> event_of({"v": 1, "event": "warned", "at": 0.5, "text": "slow"})
+    >>> read_event(b'{"v": 1, "event": "warned", "at": 0.5, "text": "slow"}')
     Warned(at=0.5, text='slow')
-    """
-    cls = _kinds().get(data.get("event", ""))
-    if cls is None:
-        return None
-    values = {("source" if name == "from" else name): value for name, value in data.items()}
-    try:
-        return cls(**{field.name: values[field.name] for field in attrs.fields(cls) if field.name in values})
-    except TypeError:
-        return None
-
-
-def read_event(line: bytes) -> dict[str, Any] | None:
-    """Return the event in a line that a launch, or a stranger, has left; None for anything that no launch writes.
-
-    >>> read_event(b'{"v": 1, "event": "warned", "at": 0.5, "text": "slow"}')["text"]
-    'slow'
     >>> read_event(b'{"v": 1, "event": "warned", "at": 1e308, "text": "slow"}'), read_event(b"[" * 10**6)
     (None, None)
     """
     try:
-        event = parse(line)
+        data = parse(line)
     except ValueError:  # damaged, or the half line that a launch left when it was killed
         return None
-    if not isinstance(event, dict) or event.get("v") != VERSION or not isinstance(event.get("event"), str):
+    cls = _kinds().get(str(data.get("event"))) if isinstance(data, dict) and data.get("v") == VERSION and "at" in data else None
+    if cls is None:
         return None
-    cls = _kinds().get(event["event"], Event)
-    renamed = {"from": "source"} if cls is Stolen else {}
     checks = fields_of(cls)  # type: ignore[arg-type]  # mypy takes classes for unhashable here
-    for name, value in event.items():
-        check = checks.get(renamed.get(str(name), str(name)))
-        if check is not None and not check(value):
+    values = {("source" if name == "from" else name): value for name, value in data.items()}
+    known = {name: value for name, value in values.items() if name in checks}
+    for name, value in known.items():
+        most = _BELOW.get(name)
+        if not checks[name](value) or (most is not None and value is not None and not (is_number(value) and 0 <= value < most)):
             return None
-        if (most := _BELOW.get(name)) is not None and value is not None and not (is_number(value) and 0 <= value < most):
-            return None
-    return event if "at" in event else None
+    try:
+        return cls(**known)
+    except TypeError:  # a field is missing
+        return None
 
 
 @functools.cache

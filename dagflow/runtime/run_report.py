@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import statistics
-from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Mapping
 
 import attrs
 
 from dagflow.exports import shown_in_notebooks
-from dagflow.runtime.events import Event, ExpectationChecked, Warned, retry_text
 from dagflow.runtime.run_folder.reports import ExchangeFigures, OperatorFigures, summed, summed_exchanges
 from dagflow.runtime.run_folder.window_log import Decision
-from dagflow.runtime.stage.outcome import TaskOutcome, TimesByPurpose
+from dagflow.runtime.stage.outcome import TimesByPurpose
 
 UNCOMMITTED = "no window is committed: the figures of operators are those of work that the next launch repeats"
 
@@ -144,56 +141,24 @@ class RunReport:
         files = f"{self.files:,} file{'s' * (self.files != 1)}"
         return f"{self.application}: {self.status}, {windows}, {files}, {self.seconds:.1f} s"
 
-    def note(self, event: Event) -> None:
-        """Add a warning or a retry. A subscriber of the run's events."""
-        if isinstance(event, Warned):
-            self.warnings.append(event.text)
-        elif isinstance(event, ExpectationChecked):
-            figures = self.expectations.setdefault(f"{event.operator}: {event.name}", ExpectationFigures())
-            figures.records += event.records
-            figures.rejected += event.rejected
-            figures.windows[event.status] = figures.windows.get(event.status, 0) + 1
-        elif (text := retry_text(event)) is not None:
-            self.retries.append(text)
-
-    def show_uncommitted(self, operators: Mapping[str, OperatorFigures]) -> None:
-        """Show the figures of operators of a run that has ended without a committed window, if a task has begun."""
-        if not self.windows and any(figures.records_in for figures in operators.values()):
-            self.operators = dict(operators)
-            self.warnings.insert(0, UNCOMMITTED)
-
-    def count_tasks(self, window: int, outcomes: Iterable[TaskOutcome]) -> None:
-        """Add the tasks of a decided window."""
-        by_stage: dict[str, list[tuple[float, str]]] = defaultdict(list)
-        for outcome in outcomes:
-            self.tasks += 1
-            self.times = self.times.plus(outcome.times)
-            by_stage[outcome.stage].append((outcome.ended - outcome.started, outcome.task))
-        for tasks in by_stage.values():
-            median, (seconds, name) = statistics.median(each for each, _ in tasks), max(tasks)
-            skew = Skew(window, name, round(seconds, 4), round(median, 4), len(tasks))
-            if len(tasks) > 1 and (self.skew is None or skew.excess > self.skew.excess):
-                self.skew = skew
-
     def slowest_first(self) -> list[tuple[str, OperatorFigures]]:
         """Return the operators with their figures, the one that took most time first."""
         return sorted(self.operators.items(), key=lambda item: -item[1].seconds)
 
-    def count(self, decision: Decision, operators: Container[str]) -> None:
+    def count_decision(self, decision: Decision, known: Container[str]) -> None:
         """Add what a window did, for operators that the application has."""
-        self.windows += 1
-        if self.first_window is None:
-            self.first_window = decision.window
-        figures = summed([self.operators, decision.operators])
-        self.operators = {name: own for name, own in figures.items() if name in operators}
-        self.held = {name: changes for name, changes in decision.held.items() if name in operators}
+        operators = {name: own for name, own in decision.operators.items() if name in known}
+        self.count(decision.window, operators, len(decision.files), sum(file.size for file in decision.files))
+        self.held = {name: changes for name, changes in decision.held.items() if name in known}
         self.exchanges = summed_exchanges([self.exchanges, decision.exchanges])
-        self.files += len(decision.files)
-        self.bytes_written += sum(file.size for file in decision.files)
-        self.count_rows(decision.operators)
 
-    def count_rows(self, operators: Mapping[str, OperatorFigures]) -> None:
-        """Add the rows that sinks without files have got in a committed window."""
+    def count(self, window: int, operators: Mapping[str, OperatorFigures], files: int, size: int) -> None:
+        """Add the figures of a decided window."""
+        self.windows += 1
+        self.first_window = window if self.first_window is None else self.first_window
+        self.operators = summed([self.operators, operators])
+        self.files += files
+        self.bytes_written += size
         for name, own in self.sinks.items():
             figures = operators.get(name, OperatorFigures())
             self.sinks[name] = attrs.evolve(own, rows=own.rows + figures.records_in - figures.errors)

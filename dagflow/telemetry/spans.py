@@ -45,7 +45,7 @@ class RunSpans:
         if isinstance(event, RunStarted):
             names = ("runner", "run_folder", "launch", "slots", "first_window")
             self._launch.set_attributes({f"dagflow.{name}": without_secrets(getattr(event, name)) for name in names})
-        elif isinstance(event, WindowPlanned):
+        elif isinstance(event, WindowPlanned) and event.window not in self._windows:  # else the driver has found its plan again
             self._windows[event.window] = self._tracer.start_span(
                 "window", self._below, attributes=attributes_of(event), start_time=nanoseconds(event.at)
             )

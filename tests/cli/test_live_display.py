@@ -8,9 +8,9 @@ import pytest
 from rich.cells import cell_len
 
 from dagflow.cli.progress import LiveProgress
-from dagflow.cli.progress.state import OperatorLine, RunState
-from dagflow.cli.progress.table import by_module, table_lines, waiting_lines
+from dagflow.cli.progress.table import OperatorLine, by_module, operator_lines, table_lines, waiting_lines
 from dagflow.runtime.events import OperatorProgress, RunStarted, StepRetried, WindowPlanned, WindowRetried, WindowStarted
+from dagflow.runtime.run_view import RunView
 from tests.cli.test_progress import STARTED, decided, planned
 
 
@@ -41,17 +41,17 @@ def progress(at: float, records: int, waiting: dict[str, str] | None = None, **m
 
 
 def test_a_line_for_each_operator() -> None:
-    state = RunState(lambda: 0.0)
-    state(planned(0, 1.0))
-    state(progress(10.0, 1000))
-    state(progress(12.0, 5000))
-    assert table_lines(state.operators(), 80, 20) == [
+    run = RunView()
+    run(planned(0, 1.0))
+    run(progress(10.0, 1000))
+    run(progress(12.0, 5000))
+    assert table_lines(operator_lines(run), 80, 20) == [
         "operator   in    out   rate     bytes  rejected  tasks  time",
         "reader    5 k  2.5 k  2 k/s  48.8 KiB         3      2  25 %",
         "keep      5 k  2.5 k  2 k/s                   3      2  75 %",
     ]
-    state(decided(0, 13.0))  # nothing is at work until the next window
-    assert {(own.rate, own.tasks) for own in state.operators()} == {(0.0, 0)}
+    run(decided(0, 13.0))  # nothing is at work until the next window
+    assert {(own.rate, own.tasks) for own in operator_lines(run)} == {(0.0, 0)}
 
 
 @pytest.mark.parametrize("width", [30, 40, 60, 80, 120])
@@ -96,17 +96,17 @@ def test_long_names_keep_their_ends() -> None:
 
 def test_why_operators_wait() -> None:
     waiting = {"keep": "for the records of reader", "reader": "1 of 2 tasks, for a free slot"}
-    state = RunState(lambda: 0.0)
-    state(planned(0, 1.0))
-    state(progress(10.0, 1000, waiting))
+    run = RunView()
+    run(planned(0, 1.0))
+    run(progress(10.0, 1000, waiting))
     expected = ["reader waits (1 of 2 tasks, for a free slot)", "keep waits for the records of reader"]
-    assert waiting_lines(state.operators(), 80, 3) == expected
-    assert waiting_lines(state.operators(), 80, 1) == expected[:1]
+    assert waiting_lines(operator_lines(run), 80, 3) == expected
+    assert waiting_lines(operator_lines(run), 80, 1) == expected[:1]
 
 
 def test_why_all_waits() -> None:
     now = [100.0]
-    state = RunState(lambda: now[0])
+    state = LiveProgress(io.StringIO(), lambda: now[0])
     state(STARTED)
     assert state.why_all_wait() == ""
     state(planned(0, 1.0))

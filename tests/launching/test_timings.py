@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dagflow import launch
-from dagflow.launching.timings import Timings
-from dagflow.runtime.events import RunEnded, RunStarted, TaskEnded, WindowDecided, WindowDone
+from dagflow.runtime.events import Event, RunEnded, RunStarted, TaskEnded, WindowDecided, WindowDone
+from dagflow.runtime.run_view import RunView
 from operators import BlockReader, FileSplitterInput
 
 
@@ -24,42 +24,37 @@ def task(began: float) -> TaskEnded:
     return TaskEnded(at=began + 5, window=0, task="t", attempt="0", started=began, ended=began + 1, records=1)
 
 
+def timings(began: float, *heard: Event) -> dict[str, float]:
+    view = RunView(began=began)
+    for event in heard:
+        view(event)
+    return view.report.timings
+
+
 def test_a_launch_that_did_not_get_a_session() -> None:
-    timings = Timings(1.0)
-    timings(ended(3.5))
-    assert timings.seconds == {"session": 2.5, "first_task": 0.0, "windows": 0.0, "roll_forward": 0.0}
+    assert timings(1.0, ended(3.5)) == {"session": 2.5, "first_task": 0.0, "windows": 0.0, "roll_forward": 0.0}
 
 
 def test_a_launch_without_new_input() -> None:
-    timings = Timings(1.0)
-    for event in (started(2.0), ended(3.0)):
-        timings(event)
-    assert timings.seconds == {"session": 1.0, "first_task": 1.0, "windows": 0.0, "roll_forward": 0.0}
+    assert timings(1.0, started(2.0), ended(3.0)) == {"session": 1.0, "first_task": 1.0, "windows": 0.0, "roll_forward": 0.0}
 
 
 def test_the_earliest_task_counts_and_clocks_of_other_machines_do_not_lead_astray() -> None:
-    timings = Timings(1.0)
-    for event in (started(2.0), task(5.0), task(4.0), ended(9.0)):
-        timings(event)
-    assert timings.seconds["first_task"] == 2.0
-    assert timings.seconds["windows"] == 5.0
+    seconds = timings(1.0, started(2.0), task(5.0), task(4.0), ended(9.0))
+    assert (seconds["first_task"], seconds["windows"]) == (2.0, 5.0)
     for began in (0.0, 99.0):
-        timings = Timings(1.0)
-        for event in (started(2.0), task(began), ended(9.0)):
-            timings(event)
-        assert sum(timings.seconds.values()) == 8.0
-        assert min(timings.seconds.values()) >= 0
+        seconds = timings(1.0, started(2.0), task(began), ended(9.0))
+        assert sum(seconds.values()) == 8.0
+        assert min(seconds.values()) >= 0
 
 
 def test_roll_forward_is_the_sum_of_all_windows() -> None:
-    timings = Timings(0.0)
-    events = [started(1.0), task(1.0)]
+    events: list[Event] = [started(1.0), task(1.0)]
     for window in range(2):
-        events.append(WindowDecided(at=2.0 + window, window=window, files=0, bytes=0, records=0))  # type: ignore[arg-type]
-        events.append(WindowDone(at=2.5 + window, window=window))  # type: ignore[arg-type]
-    for event in (*events, ended(4.0)):
-        timings(event)
-    assert (timings.seconds["windows"], timings.seconds["roll_forward"]) == (2.0, 1.0)
+        events.append(WindowDecided(at=2.0 + window, window=window, files=0, bytes=0, records=0))
+        events.append(WindowDone(at=2.5 + window, window=window))
+    seconds = timings(0.0, *events, ended(4.0))
+    assert (seconds["windows"], seconds["roll_forward"]) == (2.0, 1.0)
 
 
 def test_the_report_has_them(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ class Case:
 
     @property
     def grows(self) -> bool:
-        """Whether files of later launches have further columns."""
+        """True if files of later launches have further columns."""
         return any(source.late for source in self.sources)
 
     def until(self, launch: int) -> Case:

@@ -17,6 +17,7 @@ from dagflow.errors import (
     LedgerRuleError,
     RunError,
 )
+from dagflow.errors.codes import classes_by_code
 from dagflow.ledger import RULES
 
 
@@ -41,6 +42,10 @@ def test_every_code_is_that_of_one_error() -> None:
     for rule in RULES:  # of a ledger; some have a class of their own
         users[rule.code].add(rule.name if rule.error is LedgerRuleError else rule.error.__name__)
     assert {code: names for code, names in users.items() if len(names) > 1} == {"DF010": {"DagError", "DagErrors"}}
+
+
+def test_remedies_are_found_by_code_and_name_the_operator() -> None:
+    assert "-D operator.upper.on_error=skip" in classes_by_code()["DF301"].remedy_at("upper")
 
 
 def is_of_commands(cls: type[DagflowError]) -> bool:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dagflow import DAG
 from dagflow.planning.view import OperatorView, PlanView, SinkView, StreamView, plan_view
-from dagflow.render.graph import graph_text, mermaid, ordered
+from dagflow.render.graph import graph_dot, graph_text, mermaid, ordered
 from tests.golden.compare import Golden
 from tests.render import sample
 
@@ -31,6 +31,10 @@ def test_a_circle_can_be_drawn_as_written(golden: Golden) -> None:
 def test_a_module_is_one_node_as_written_and_a_box_later(golden: Golden) -> None:
     assert '  op_lines[["lines<br/>CleanedFiles"]]' in mermaid(plan_view(sample.modules(), "logical"))
     golden("graph_modules_checked.mermaid", mermaid(plan_view(sample.modules(), "checked")) + "\n")
+
+
+def test_dot(golden: Golden) -> None:
+    golden("graph_modules.dot", graph_dot(plan_view(sample.modules(), "staged")))
 
 
 def operator(name: str) -> OperatorView:

@@ -109,6 +109,14 @@ def test_a_failed_run_has_its_error_on_the_launch_and_on_the_window() -> None:
         assert "hush" not in str(exception.attributes)
 
 
+def test_a_plan_that_the_driver_finds_again_does_not_begin_another_span() -> None:
+    again = events.WindowPlanned(at=103.0, window=0, items=2, bytes=30, tasks=1, replayed=True)
+    spans = spans_of([*EVENTS[:2], again, *EVENTS[3:], events.RunEnded(at=108.0, status="done", windows=1, seconds=8.0)])
+    window, task = spans["window"], spans["task"]
+    assert (window.start_time, window.end_time) == (102 * 10**9, 107 * 10**9)
+    assert task.parent is not None and task.parent.span_id == window.context.span_id  # noqa: PT018
+
+
 def test_an_interrupted_run_is_not_an_error() -> None:
     spans = spans_of([*EVENTS[:2], events.RunEnded(at=104.0, status="interrupted", windows=0, seconds=4.0)])
     assert attributes(spans["launch demo"])["dagflow.status"] == "interrupted"

@@ -1,8 +1,8 @@
 """Progress on standard error: subscribers of the run's events.
 
-Read `base` (the interface, and lines of JSON), `plain` (lines of text) and `live` (a display on a terminal). `state` is what live
-progress knows of a run, `table` the lines that it makes of that: both are free of terminals. `words` has the sentences that
-plain and live progress share, and `choice` finds the progress that `--progress` names.
+Read `base` (the interface, and lines of JSON), `plain` (lines of text) and `live` (a display on a terminal). Both show a
+`RunView`. `table` has the lines that live progress makes of its operators: it is free of terminals. `words` has the sentences
+that plain and live progress share, and `choice` finds the progress that `--progress` names.
 """
 
 from dagflow.cli.progress.base import JsonProgress, Progress, writer

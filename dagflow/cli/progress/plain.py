@@ -7,21 +7,18 @@ from collections.abc import Callable
 from typing import TextIO
 
 from dagflow.cli.progress.base import Progress, writer
-from dagflow.cli.progress.words import decided, how_far, pause_text, share, started, work_of
+from dagflow.cli.progress.words import decided, how_far, notice, share, work_of
 from dagflow.errors.shown import visible_lines
 from dagflow.render.words import counted
 from dagflow.runtime.events import (
     Event,
-    LeaseAwaited,
     OperatorProgress,
     RunEnded,
-    RunStarted,
-    Warned,
     WindowDecided,
     WindowPlanned,
     WindowProgress,
-    retry_text,
 )
+from dagflow.runtime.run_view import RunView, WindowView
 
 QUIET = 1.0  # seconds between two lines of plain progress; changes in between share a line
 OFTEN = 10.0  # seconds without a line, after which plain progress says how far a window is
@@ -46,10 +43,9 @@ class PlainProgress(Progress):
         self._later = later
         self._lock = threading.Lock()
         self._last = float("-inf")
-        self._planned: dict[int, WindowPlanned] = {}
-        self._decided: list[WindowDecided] = []
+        self._run = RunView()
+        self._decided: list[tuple[WindowDecided, WindowView]] = []
         self._rated: OperatorProgress | None = None
-        self._sinks: dict[str, str] = {}
 
     def say(self, text: str) -> None:
         """Write a line."""
@@ -61,32 +57,25 @@ class PlainProgress(Progress):
             self._take(event)
 
     def _take(self, event: Event) -> None:
-        if isinstance(event, RunStarted):
-            self._sinks = event.sinks
-            self.say(started(event))
+        self._run(event)
+        if (text := notice(event)) is not None:
+            self.say(text)
         elif isinstance(event, WindowPlanned):
-            self._planned[event.window] = event
             if event.at - self._last >= QUIET and not self._decided:
                 self._last = event.at
                 again = "; an earlier launch planned it, and ended before it was decided" if event.replayed else ""
                 self.say(f"window {event.window}: {work_of(event)}, {counted(event.tasks, 'task')}{again}")
-        elif isinstance(event, LeaseAwaited):
-            self.say(event.text())
-        elif isinstance(event, Warned):
-            self.say(f"warning: {event.text}")
-        elif (text := retry_text(event, pause_text(event))) is not None:
-            self.say(text)
         elif isinstance(event, WindowProgress):
             if event.at - self._last >= OFTEN:
                 self._last = event.at
                 self.say(f"window {event.window}: {share(event.fraction_consumed)} read")
         elif isinstance(event, OperatorProgress):
-            if event.at - self._last >= OFTEN and self._planned:
+            if event.at - self._last >= OFTEN and self._run.open:
                 self._last = event.at
-                self.say(f"window {min(self._planned)}: {how_far(event, self._rated)}")
+                self.say(f"window {min(self._run.open)}: {how_far(event, self._rated)}")
                 self._rated = event
         elif isinstance(event, WindowDecided):
-            self._decided.append(event)
+            self._decided.append((event, self._run.windows[event.window]))
             if event.at - self._last >= QUIET:
                 self._tell(event.at)
             elif len(self._decided) == 1:
@@ -102,7 +91,5 @@ class PlainProgress(Progress):
         if not self._decided:
             return
         self._last = now
-        self.say(decided(self._decided, self._planned, self._sinks))
-        for event in self._decided:
-            self._planned.pop(event.window, None)
+        self.say(decided(self._decided, self._run.report.sinks))
         self._decided = []

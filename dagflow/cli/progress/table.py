@@ -4,16 +4,67 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import attrs
 from rich.cells import cell_len, set_cell_size
 
-from dagflow.cli.progress.state import OperatorLine
-from dagflow.cli.progress.words import share
+from dagflow.cli.progress.words import reason_of, share
 from dagflow.render.style import cut_middle, pad
 from dagflow.render.words import counted, short, size
+from dagflow.runtime.run_view import RunView
 
 MIN_NAME, MAX_NAME = 12, 40  # cells
 _HEADS = ("in", "out", "rate", "bytes", "rejected", "tasks", "time")
 _DROPPED = ("bytes", "tasks", "out", "rejected", "time", "in")  # columns that go first where the terminal is narrow
+
+
+@attrs.frozen(kw_only=True)
+class OperatorLine:
+    """The figures of an operator, or of the operators of a module.
+
+    Attributes:
+        name: of the operator, or of the module with the number of its operators.
+        rate: records a second that come in or go out, whichever are more.
+        share: of the time of all operators.
+        tasks: at work on it now.
+        waits: the reason why it waits, empty if it does not.
+    """
+
+    name: str
+    records_in: int
+    records_out: int
+    rate: float
+    size: int
+    errors: int
+    tasks: int
+    share: float
+    waits: str = ""
+
+
+def operator_lines(run: RunView) -> list[OperatorLine]:
+    """Return the figures of all operators, in the order of the DAG as the run reports it."""
+    if (last := run.progress) is None:
+        return []
+    before, is_working = run.recent[0], bool(run.open)
+    took = last.at - before.at
+    total = sum(figures["seconds"] for figures in last.operators.values())
+    lines = []
+    for name, figures in last.operators.items():
+        old = before.operators.get(name, {})
+        more = max(figures[field] - old.get(field, 0) for field in ("records_in", "records_out"))
+        lines.append(
+            OperatorLine(
+                name=name,
+                records_in=int(figures["records_in"]),
+                records_out=int(figures["records_out"]),
+                rate=max(0.0, more / took) if took > 0 and is_working else 0.0,
+                size=int(figures.get("bytes", 0)),
+                errors=int(figures["errors"]),
+                tasks=int(figures["partitions"]) if is_working else 0,
+                share=figures["seconds"] / total if total else 0.0,
+                waits=reason_of(last.waiting.get(name, "")) if is_working else "",
+            )
+        )
+    return lines
 
 
 def table_lines(operators: Sequence[OperatorLine], width: int, height: int) -> list[str]:

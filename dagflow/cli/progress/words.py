@@ -6,13 +6,29 @@ from collections import Counter
 from collections.abc import Collection
 
 from dagflow.render.words import byte_rate, counted, seconds, size
-from dagflow.runtime.events import Event, OperatorProgress, RunStarted, StepRetried, WindowDecided, WindowPlanned, WindowRetried
+from dagflow.runtime.events import (
+    Event,
+    LeaseAwaited,
+    OperatorProgress,
+    RunStarted,
+    StepRetried,
+    Warned,
+    WindowDecided,
+    WindowPlanned,
+    WindowRetried,
+    retry_text,
+)
+from dagflow.runtime.run_view import WindowView
 
 
-def pause_text(event: Event) -> str:
-    """Return the pause before a retry in words; empty without one."""
+def notice(event: Event) -> str | None:
+    """Return the lines for an event that is told at once and stays to be read; None for other events."""
+    if isinstance(event, RunStarted):
+        return started(event)
+    if isinstance(event, LeaseAwaited):
+        return event.text()
     delay = event.delay if isinstance(event, WindowRetried | StepRetried) else 0.0
-    return f" in {seconds(delay)}" if delay else ""
+    return f"warning: {event.text}" if isinstance(event, Warned) else retry_text(event, f" in {seconds(delay)}" if delay else "")
 
 
 def doing_of(event: WindowRetried | StepRetried) -> str:
@@ -52,20 +68,21 @@ def started(event: RunStarted) -> str:
     return "\n".join([first, *event.telemetry])
 
 
-def decided(windows: list[WindowDecided], planned: dict[int, WindowPlanned], sinks: Collection[str] = ()) -> str:
+def decided(windows: list[tuple[WindowDecided, WindowView]], sinks: Collection[str] = ()) -> str:
     """Return the figures of windows, with the rate from their plan to their decision. `sinks`: those that do not write files."""
-    plans = [planned[w.window] for w in windows if w.window in planned]
-    first, last = windows[0].window, windows[-1].window
+    views = [view for _, view in windows]
+    first, last = views[0].window, views[-1].window
     name = f"window {first}" if first == last else f"windows {first} to {last}"
-    read = sum(plan.bytes for plan in plans)
-    took = windows[-1].at - min((plan.at for plan in plans), default=windows[-1].at)
-    parts = [f"{size(read)} read" if read else "", f"in {seconds(took)}" if plans else "", ""]
+    read = sum(view.bytes for view in views)
+    planned = [view.planned for view in views if view.planned is not None]
+    took = windows[-1][0].at - min(planned, default=windows[-1][0].at)
+    parts = [f"{size(read)} read" if read else "", f"in {seconds(took)}" if planned else "", ""]
     if read and (speed := byte_rate(read, took)):
         parts[2] = f"({speed})"
     done = " ".join(part for part in parts if part)
-    files, records = sum(w.files for w in windows), sum(w.records for w in windows)
-    wrote = f"{counted(records, 'record')} in {counted(files, 'file')} written, {size(sum(w.bytes for w in windows))}"
-    return f"{name} decided: {done}" + (f"; {wrote}" if files else "") + _rows(windows, sinks)
+    files, records = sum(view.files for view in views), sum(view.records for view in views)
+    wrote = f"{counted(records, 'record')} in {counted(files, 'file')} written, {size(sum(view.written for view in views))}"
+    return f"{name} decided: {done}" + (f"; {wrote}" if files else "") + _rows([event for event, _ in windows], sinks)
 
 
 def _rows(windows: list[WindowDecided], sinks: Collection[str]) -> str:

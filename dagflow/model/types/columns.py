@@ -77,7 +77,7 @@ class RecordClass:
 
     @property
     def is_whole(self) -> bool:
-        """Whether its objects can be made of the values of their fields."""
+        """True if its objects can be made of the values of their fields."""
         return len(self.arguments) == len(self.names)
 
     def made(self, cls: Any, columns: Sequence[Sequence[Any]], rows: int) -> list[Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
 from dagflow.errors.shown import visible
 from dagflow.page.diagram.layout import Box, Point, arrange
+from dagflow.planning.plan import DRIVER
 from dagflow.planning.view import OperatorView, PlanView, SinkView, StreamView
 
 LINE = 17.0
@@ -69,7 +70,7 @@ def picture_of(view: PlanView, lines: int = 2) -> Picture:
     operators = {operator.name: operator for operator in view.operators}
     least = 112 if lines == 2 else 158  # figures are longer than short names
     leaves = {name: Box(name, max(_width(operator), least), lines * LINE + 16) for name, operator in operators.items()}
-    root = Box("", kind="root", children=list(_stages(view, leaves)))
+    root = Box("", kind="root", children=list(nested(view, leaves)))
     ways = arrange(root, [(operator_of(s.source), operator_of(sink.port)) for s in view.streams for sink in s.sinks])
     arrows = []
     for stream in view.streams:
@@ -80,6 +81,12 @@ def picture_of(view: PlanView, lines: int = 2) -> Picture:
                 ways[source, target] = [(box.x + box.width, box.y + box.height / 2), (box.x, box.y + box.height / 2)]
             arrows.append(Arrow(stream, sink, ways[source, target]))
     return Picture(view=view, root=root, operators=operators, arrows=tuple(arrows))
+
+
+def on_the_way(sink: SinkView) -> list[str]:
+    """Return how records reach a port, in words: as work items, over an exchange, converted."""
+    crossing = "work items of windows" if sink.crosses else None if sink.exchange is None else f"exchange {sink.exchange}"
+    return [what for what in (crossing, sink.conversion) if what is not None]
 
 
 def operator_of(port: str) -> str:
@@ -101,20 +108,30 @@ def _width(operator: OperatorView) -> float:
     return round(letters * _LETTER + 24, 1)
 
 
-def _stages(view: PlanView, leaves: dict[str, Box]) -> Iterator[Box]:
-    """Yield a box for the driver and each stage. Before the step `staged`, operators are in no such box."""
-    staged = bool(view.stages) or any(operator.placement is not None for operator in view.operators)
-    driver = [operator for operator in view.operators if operator.stage is None]
-    boxes = list(_modules(view, driver, None, leaves))
+def nested(view: PlanView, leaves: Mapping[str, Box]) -> Iterator[Box]:
+    """Yield a box for the driver and for each stage, with those of modules in them. What is not staged yet is in neither.
+
+    `leaves`: the boxes of operators by name.
+    """
+    driver = [operator for operator in view.operators if operator.placement == DRIVER]
     if driver:
-        yield from [Box("driver", kind="driver", children=boxes)] if staged else boxes
+        yield Box("driver", kind="driver", children=list(_modules(view, driver, None, leaves)))
+    others = [operator for operator in view.operators if operator.stage is None and operator.placement != DRIVER]
+    yield from _modules(view, others, None, leaves)
     for stage in view.stages:
         mine = [operator for operator in view.operators if operator.stage == stage.name]
         if mine:
             yield Box(stage.name, kind="stage", children=list(_modules(view, mine, None, leaves)))
 
 
-def _modules(view: PlanView, mine: Sequence[OperatorView], module: str | None, leaves: dict[str, Box]) -> Iterator[Box]:
+def group_title(box: Box, view: PlanView) -> str:
+    """Return the title of the box of the driver, a stage or a module."""
+    if box.kind == "module":
+        return f"{box.name}: {next(module.class_name for module in view.modules if module.name == box.name)}"
+    return "driver" if box.kind == "driver" else f"stage {box.name}"
+
+
+def _modules(view: PlanView, mine: Sequence[OperatorView], module: str | None, leaves: Mapping[str, Box]) -> Iterator[Box]:
     """Yield the boxes of operators that are all somewhere in a module (None: anywhere), those of an inner module in a box."""
     above = {each.name: each.inside for each in view.modules}
     groups: dict[tuple[bool, str], list[OperatorView]] = {}

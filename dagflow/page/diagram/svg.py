@@ -1,4 +1,4 @@
-"""A picture as self-contained SVG, and as DOT for Graphviz."""
+"""A picture as self-contained SVG."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 from dagflow.page.diagram.layout import Box, Point
-from dagflow.page.diagram.picture import LINE, Arrow, Picture, picture_of, shortened
-from dagflow.planning.view import OperatorView, PlanView, SinkView
+from dagflow.page.diagram.picture import LINE, Arrow, Picture, group_title, on_the_way, picture_of, shortened
+from dagflow.planning.view import OperatorView, PlanView
 
 STYLE = """\
 .dagflow-graph{--dg-back:#fff;--dg-ink:#1c2024;--dg-dim:#6a7280;--dg-line:#9aa3b0;--dg-box:#fff;--dg-edge:#c9ced6;\
@@ -72,17 +72,8 @@ def _body(picture: Picture, lines: Mapping[str, str]) -> Iterator[str]:
 def _group(box: Box, picture: Picture) -> str:
     style = "module" if box.kind == "module" else "group"
     rect = f'<rect class="{style}" x="{box.x:g}" y="{box.y:g}" width="{box.width:g}" height="{box.height:g}" rx="8"/>'
-    title = _text(shortened(group_title(box, picture)))
+    title = _text(shortened(group_title(box, picture.view)))
     return f'{rect}<text class="title" x="{box.x + 12:g}" y="{box.y + 18:g}">{title}</text>'
-
-
-def group_title(box: Box, picture: Picture) -> str:
-    """Return the title of the box of the driver, a stage or a module."""
-    if box.kind == "module":
-        return f"{box.name}: {next(module.class_name for module in picture.view.modules if module.name == box.name)}"
-    if box.kind == "driver":
-        return "driver"
-    return f"stage {box.name}"
 
 
 def _operator(box: Box, operator: OperatorView, line: str | None) -> str:
@@ -101,8 +92,7 @@ def _operator(box: Box, operator: OperatorView, line: str | None) -> str:
 def _arrow(arrow: Arrow) -> str:
     sink = arrow.sink
     style = "edge exchange" if sink.exchange else "edge items" if sink.crosses else "edge"
-    kind = f": {arrow.stream.type}" if arrow.stream.type is not None else ""
-    about = [f"{arrow.stream.name}{kind}", f"{arrow.stream.source} → {sink.port}", *on_the_way(sink)]
+    about = [arrow.stream.title, f"{arrow.stream.source} → {sink.port}", *on_the_way(sink)]
     path = f'<path class="{style}" d="{curve(arrow.points)}" marker-end="url(#dagflow-head)"/>'
     mark = _exchange(arrow.points, sink.exchange) if sink.exchange else ""
     return f"<g><title>{_text(chr(10).join(about))}</title>{path}{mark}</g>"
@@ -115,12 +105,6 @@ def _exchange(points: Sequence[Point], exchange: str) -> str:
     label = _text(shortened(exchange))
     diamond = f'<path class="mark" d="M{x - 5:g} {y:g} {x:g} {y - 5:g} {x + 5:g} {y:g} {x:g} {y + 5:g}z"/>'
     return f'{diamond}<text class="label" text-anchor="middle" x="{x:g}" y="{y - 9:g}">{label}</text>'
-
-
-def on_the_way(sink: SinkView) -> list[str]:
-    """Return how records reach a port, in words: as work items, over an exchange, converted."""
-    crossing = "work items of windows" if sink.crosses else None if sink.exchange is None else f"exchange {sink.exchange}"
-    return [what for what in (crossing, sink.conversion) if what is not None]
 
 
 def curve(points: Sequence[Point]) -> str:
@@ -136,49 +120,6 @@ def curve(points: Sequence[Point]) -> str:
         parts.append(f"L{to_x:g} {to_y:g}" if to_y == y else f"C{middle:g} {y:g} {middle:g} {to_y:g} {to_x:g} {to_y:g}")
         x, y = to_x, to_y
     return "".join(parts)
-
-
-def graph_dot(view: PlanView) -> str:
-    """Return a plan view as DOT, the language of Graphviz: a cluster for the driver, each stage and each module.
-
-    >>> from dagflow import DAG
-    >>> from dagflow.planning.view import plan_view
-    >>> print(graph_dot(plan_view(DAG("demo"), "logical")))
-    digraph "demo" {
-      rankdir=LR; node [shape=box, style=rounded, fontname="sans-serif"]; edge [fontname="sans-serif", fontsize=10];
-    }
-    <BLANKLINE>
-    """
-    picture = picture_of(view)
-    lines = [f"digraph {_quoted(picture.view.application)} {{"]
-    lines.append(
-        '  rankdir=LR; node [shape=box, style=rounded, fontname="sans-serif"]; edge [fontname="sans-serif", fontsize=10];'
-    )
-    lines += _clusters(picture.root.children, picture)
-    for arrow in picture.arrows:
-        kind = f": {arrow.stream.type}" if arrow.stream.type is not None else ""
-        label = _quoted("\n".join([f"{arrow.stream.name}{kind}", *on_the_way(arrow.sink)]))
-        style = ", style=dashed" if arrow.sink.exchange or arrow.sink.crosses else ""
-        lines.append(f"  {_quoted(arrow.source)} -> {_quoted(arrow.target)} [label={label}{style}];")
-    return "\n".join([*lines, "}\n"])
-
-
-def _clusters(boxes: Sequence[Box], picture: Picture, name: str = "cluster", indent: str = "  ") -> Iterator[str]:
-    for number, box in enumerate(boxes):
-        if box.children:
-            yield f"{indent}subgraph {name}_{number} {{"
-            yield f"{indent}  label={_quoted(group_title(box, picture))};"
-            yield from _clusters(box.children, picture, f"{name}_{number}", indent + "  ")
-            yield f"{indent}}}"
-        elif box.name in picture.operators:
-            operator = picture.operators[box.name]
-            label = _quoted(f"{operator.name}\n{operator.class_name}")
-            yield f"{indent}{_quoted(box.name)} [label={label}];"
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
 
 
 def _text(text: str) -> str:

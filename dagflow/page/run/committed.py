@@ -7,12 +7,12 @@ from typing import Any
 import attrs
 
 from dagflow.errors import DagflowError
-from dagflow.page.run.live import WindowFigures
 from dagflow.planning.view import OperatorView, PlanView, PortView, PropertyView, SinkView, StageView, StreamView
 from dagflow.runtime.run_folder.launch_record import LaunchRecord
 from dagflow.runtime.run_folder.layout import LAUNCH, stored
 from dagflow.runtime.run_folder.reports import ExchangeFigures, OperatorFigures, summed, summed_exchanges
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
+from dagflow.runtime.run_view import WindowView
 from dagflow.storage import is_local
 
 MAX_DECISIONS = 2_000
@@ -36,7 +36,7 @@ class CommittedWindows:
     log: WindowLog
     operators: dict[str, OperatorFigures] = attrs.field(factory=dict)
     exchanges: dict[str, ExchangeFigures] = attrs.field(factory=dict)
-    windows: dict[int, WindowFigures] = attrs.field(factory=dict)
+    windows: dict[int, WindowView] = attrs.field(factory=dict)
     planned: int = 0
     plan: WindowPlan | None = None
     launched: LaunchRecord | None = None
@@ -85,7 +85,7 @@ class CommittedWindows:
                 rows = self.samples.setdefault(name, [])
                 rows += [[decision.window, text] for text in figures.samples]
                 del rows[:-10]
-        self.windows[decision.window] = WindowFigures(
+        self.windows[decision.window] = WindowView(
             decision.window,
             decided=decision.decided_at or None,
             files=len(decision.files),

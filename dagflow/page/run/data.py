@@ -6,28 +6,32 @@ import platform
 import time
 from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, version
+from itertools import chain, islice
 from typing import Any
 
 import attrs
 
 from dagflow.errors import DagflowError
+from dagflow.errors.codes import classes_by_code
 from dagflow.errors.shown import without_secrets
 from dagflow.ledger import Ledger
 from dagflow.ledger.events import LedgerEntry
 from dagflow.ledger.history import history
 from dagflow.lineage.trace import ApplicationLocator
-from dagflow.page.diagram.picture import picture_of
-from dagflow.page.diagram.svg import group_title
+from dagflow.page.diagram.picture import group_title, picture_of
 from dagflow.page.run.committed import CommittedWindows
 from dagflow.page.run.findings import findings, slot_use
 from dagflow.page.run.inputs import TaskInputs, items_of_failure
-from dagflow.page.run.live import EventFiles, LaunchEvents, WindowFigures
+from dagflow.page.run.live import EventFiles
 from dagflow.page.run.place import RunPlace, find_run
-from dagflow.page.run.resume import remedy, resume_command
+from dagflow.page.run.resume import resume_command
 from dagflow.page.run.rows import sample_rows
 from dagflow.planning.view import PlanView
+from dagflow.runtime.events import ExpectationChecked, StepRetried, TaskRetried, WindowRetried
 from dagflow.runtime.run_folder.reports import OperatorFigures
 from dagflow.runtime.run_folder.window_log import WindowLog, WindowPlan
+from dagflow.runtime.run_report import ExpectationFigures
+from dagflow.runtime.run_view import RunView, WindowView
 from dagflow.storage import explained, lock_holder, may_follow, open_store
 
 VERSION = 1
@@ -120,11 +124,10 @@ class RunReader:
         outputs = () if plan is None else [each for each in plan.outputs if may_follow(self._place.output, each)]
         return list(dict.fromkeys([*self._place.datasets, *outputs]))
 
-    def _run(self, live: LaunchEvents | None) -> dict[str, Any]:
+    def _run(self, live: RunView | None) -> dict[str, Any]:
         committed, place = self._committed, self._place
         assert place is not None
-        started = {} if live is None or live.started is None else live.started
-        ended = {} if live is None or live.ended is None else live.ended
+        started, ended = _ends(live)
         launched = None if committed is None else committed.launched
         windows = {} if committed is None else committed.windows
         last = (
@@ -166,7 +169,8 @@ class RunReader:
         if not ended.get("error"):
             return None
         error: dict[str, Any] = {name: ended.get(key) for name, key in _ERROR.items()}
-        error["remedy"] = "" if "help:" in error["text"] else remedy(str(error["code"]), error["operator"])
+        cls = None if "help:" in error["text"] else classes_by_code().get(error["code"])
+        error["remedy"] = "" if cls is None else cls.remedy_at(error["operator"])
         plan = None if self._committed is None else self._committed.planned_window(error["window"])
         return error if plan is None else {**error, **items_of_failure(plan, self._heads(), error["text"])}
 
@@ -175,10 +179,10 @@ class RunReader:
         graph = self._drawn()
         return {} if graph is None else {stage["name"]: stage["head"] for stage in graph["stages"]}
 
-    def _status(self, live: LaunchEvents | None) -> str:
+    def _status(self, live: RunView | None) -> str:
         """Return `done`, `failed`, `interrupted`, `running`, `killed`, or `unknown` where nothing tells."""
         if live is not None and live.ended is not None:
-            return str(live.ended.get("status"))
+            return live.ended.status
         assert self._place is not None
         if self._place.run_folder is None:
             return "unknown"
@@ -194,16 +198,13 @@ class RunReader:
             return "unknown"
         return "done" if max(self._committed.windows) + 1 >= self._committed.planned else "killed"
 
-    def _launches(self, live: LaunchEvents | None) -> Iterator[dict[str, Any]]:
+    def _launches(self, live: RunView | None) -> Iterator[dict[str, Any]]:
         if live is None or self._events is None:
             return
-        earlier = [{"launch": live.launch, "started": live.started, "ended": live.ended}]
-        for number, each in enumerate((*earlier, *self._events.earlier())):
-            if number == MAX_LAUNCHES:
-                return
-            started, ended = each["started"] or {}, each["ended"] or {}
+        for number, each in enumerate(islice(chain([live], self._events.earlier()), MAX_LAUNCHES)):
+            started, ended = _ends(each)
             yield {
-                "launch": each["launch"],
+                "launch": each.launch,
                 "at": started.get("at"),
                 "runner": started.get("runner"),
                 "first_window": started.get("first_window"),
@@ -221,18 +222,19 @@ class RunReader:
             self._graph = (view, drawn(view))
         return self._graph[1]
 
-    def _operators(self, live: LaunchEvents | None) -> dict[str, dict[str, Any]]:
+    def _operators(self, live: RunView | None) -> dict[str, dict[str, Any]]:
         committed = self._committed
         figures = {} if committed is None else {name: attrs.asdict(own) for name, own in committed.operators.items()}
+        ended = {} if live is None else live.figures()
         for name, own in figures.items():
             own.pop("samples", None)
-            if not own.get("seconds") and live is not None and name in live.seconds:
-                own["seconds"] = round(live.seconds[name], 3)
+            if not own.get("seconds") and name in ended:
+                own["seconds"] = round(ended[name].get("seconds", 0.0), 3)
         return figures
 
-    def _windows(self, live: LaunchEvents | None) -> dict[str, Any]:
+    def _windows(self, live: RunView | None) -> dict[str, Any]:
         """Return the figures of all windows as columns. Times are milliseconds after `t0`."""
-        windows: dict[int, WindowFigures] = {} if self._committed is None else dict(self._committed.windows)
+        windows: dict[int, WindowView] = {} if self._committed is None else dict(self._committed.windows)
         if live is not None:
             windows.update(live.windows)
         rows = [windows[number] for number in sorted(windows)][-MAX_WINDOWS:]
@@ -244,31 +246,32 @@ class RunReader:
         for name in COUNTS:
             table[name] = [getattr(row, name) for row in rows]
         for name in SECONDS:
-            table[name] = [round(getattr(row, name), 3) for row in rows]
+            table[name] = [round(getattr(row.times, name), 3) for row in rows]
         launches = list(dict.fromkeys(row.launch for row in rows))
         table["launches"], table["launch"] = launches, [launches.index(row.launch) for row in rows]
         return table
 
-    def _tasks(self, live: LaunchEvents | None) -> dict[str, Any]:
+    def _tasks(self, live: RunView | None) -> dict[str, Any]:
         """Return the tasks of the newest and the slowest windows as rows. Times are milliseconds after `t0`."""
         if live is None:
             return {"t0": 0, "rows": []}
-        times = [task[2] for tasks in live.tasks.values() for task in tasks]
+        times = [task.started for tasks in live.tasks.values() for task in tasks]
         t0, windows = min(times, default=0.0), sorted(live.detailed(), reverse=True)
         decided = {window: live.windows[window].decided is not None for window in windows}
         inputs = {} if self._inputs is None else self._inputs.of(decided, self._heads())
         rows: list[list[Any]] = []
         for window in windows:
             if len(rows) < MAX_TASKS:
-                for t in sorted(live.tasks[window], key=lambda task: task[2])[: MAX_TASKS - len(rows)]:
-                    figures = [_milliseconds(t[2] - t0), _milliseconds(t[3] - t0), t[4], *map(_milliseconds, t[5:])]
-                    rows.append([window, t[0], *figures, inputs.get(window, {}).get(t[0])])
+                for t in sorted(live.tasks[window], key=lambda task: task.started)[: MAX_TASKS - len(rows)]:
+                    figures = [_milliseconds(t.started - t0), _milliseconds(t.ended - t0), t.records]
+                    figures += map(_milliseconds, (t.read, t.compute, t.write, t.wait))
+                    rows.append([window, t.task, *figures, inputs.get(window, {}).get(t.task)])
         return {"t0": t0, "rows": rows}
 
-    def _live(self, live: LaunchEvents | None) -> dict[str, Any]:
+    def _live(self, live: RunView | None) -> dict[str, Any]:
         if live is None:
             return {}
-        progress = {} if live.progress is None else live.progress
+        progress = {} if live.progress is None else live.progress.as_json()
         return {
             "operators": live.figures(),
             "backlog": progress.get("backlog"),
@@ -277,18 +280,18 @@ class RunReader:
             "remaining": progress.get("remaining"),
             "at": progress.get("at"),
             "curve": live.curve,
-            "readers": list(live.readers),
-            "steals": list(live.steals),
-            "stolen": live.stolen,
-            "stolen_bytes": live.stolen_bytes,
-            "rebalancing": (live.ended or {}).get("rebalancing") or "",
-            "warnings": list(live.warnings),
-            "retries": list(live.retries),
-            "expectations": list(live.expectations.values()),
-            "fractions": {str(number): part for number, part in live.fractions.items()},
+            "readers": [[e.at, e.window, e.operator, e.before, e.readers, e.backlog, e.backlog_bytes] for e in live.changes],
+            "steals": [[e.at, e.window, e.source, e.to, e.parts, e.bytes] for e in live.steals],
+            "stolen": live.report.rebalanced,
+            "stolen_bytes": live.report.rebalanced_bytes,
+            "rebalancing": live.report.rebalancing,
+            "warnings": [[e.at, e.text] for e in live.warnings],
+            "retries": list(map(_retry, live.retries)),
+            "expectations": [_limit(live.report.expectations[key], last) for key, last in live.limits.items()],
+            "fractions": {str(number): each.fraction for number, each in live.open.items() if each.fraction is not None},
         }
 
-    def _rejects(self, live: LaunchEvents | None) -> list[dict[str, Any]]:
+    def _rejects(self, live: RunView | None) -> list[dict[str, Any]]:
         """Return the rejected records of committed windows, and of windows that this launch has begun."""
         committed = self._committed
         windows = {} if committed is None else committed.windows
@@ -297,16 +300,20 @@ class RunReader:
             for name, own in ({} if committed is None else committed.operators).items()
             if committed is not None and own.errors
         }
-        if live is None or windows.keys() & live.undecided.keys():  # its events do not show yet that a window is committed
+        if live is None or windows.keys() & live.open.keys():  # its events do not show yet that a window is committed
             return list(rejects.values())
-        undecided = live.undecided_rejects()
-        limits = {name: limit for name, limit in live.rejects.items() if limit[0] not in windows}
-        for name in dict.fromkeys([*limits, *undecided]):
-            window, errors, samples = limits.get(name, (0, 0, []))
-            own = rejects.setdefault(name, {"operator": name, "errors": 0, "samples": []})
-            shown = [[window, text] for text in samples]
-            more = max(errors, undecided.get(name, 0))
-            rejects[name] = {**own, "errors": own["errors"] + more, "samples": [*own["samples"], *shown]}
+        failed = (last for last in live.limits.values() if last.status == "failed" and last.window not in windows)
+        limits = {last.operator: last for last in failed}
+        figures = live.figures()
+        for name in dict.fromkeys([*limits, *figures]):
+            own = rejects.get(name, {"operator": name, "errors": 0, "samples": []})
+            decided = live.operators.get(name, {}).get("errors", 0)
+            more = max(0, int(figures.get(name, {}).get("errors", 0) - decided))
+            if (last := limits.get(name)) is not None:
+                more = max(more, last.rejected)
+                own = {**own, "samples": [*own["samples"], *([last.window, text] for text in last.samples)]}
+            if more:
+                rejects[name] = {**own, "errors": own["errors"] + more}
         return list(rejects.values())
 
     def _settings(self) -> dict[str, Any]:
@@ -337,7 +344,7 @@ class RunReader:
         """Return whether decisions are to be expected: not where the first window still runs, or failed."""
         if self._events is None or self._events.newest is None:
             return True
-        earlier = any((each["ended"] or {}).get("windows") for each in self._events.earlier())
+        earlier = any(each.ended is not None and each.ended.windows for each in self._events.earlier())
         return earlier or any(window.decided for window in self._events.newest.windows.values())
 
 
@@ -359,7 +366,7 @@ def drawn(view: PlanView) -> dict[str, Any]:
         {
             "name": box.name,
             "kind": box.kind,
-            "title": group_title(box, picture),
+            "title": group_title(box, picture.view),
             "at": [box.x, box.y, box.width, box.height],
             "inside": inside.get(id(box)),
         }
@@ -413,6 +420,26 @@ def drawn(view: PlanView) -> dict[str, Any]:
         "edges": edges,
         "stages": stages,
     }
+
+
+def _ends(launch: RunView | None) -> list[dict[str, Any]]:
+    """Return the first event of a launch and the last one as plain data; empty where they are not written."""
+    events = () if launch is None else (launch.started, launch.ended)
+    return [{} if event is None else event.as_json() for event in events] or [{}, {}]
+
+
+def _retry(event: TaskRetried | WindowRetried | StepRetried) -> list[Any]:
+    if isinstance(event, TaskRetried):
+        return [event.at, event.window, f"task {event.task}", "an earlier attempt did not report"]
+    return [event.at, event.window, event.doing if isinstance(event, StepRetried) else "the window", event.reason]
+
+
+def _limit(figures: ExpectationFigures, last: ExpectationChecked) -> dict[str, Any]:
+    """Return a limit of rejected records: the sums over windows, and the last verdict."""
+    breaches = sum(windows for status, windows in figures.windows.items() if status != "ok")
+    counts = {"records": figures.records, "rejected": figures.rejected, "breaches": breaches}
+    verdict = {"max_share": last.max_share, "status": last.status, "window": last.window}
+    return {"operator": last.operator, "name": last.name, **counts, **verdict}
 
 
 def _milliseconds(seconds: float) -> int:

@@ -6,7 +6,6 @@ from contextlib import suppress
 
 import attrs
 
-from dagflow.errors import DagflowError
 from dagflow.ledger.dataset.find import find_dataset
 from dagflow.ledger.errors import LedgerCut, LedgerMissing, NoSuchDataset
 from dagflow.lineage.errors import RunFolderMissing
@@ -59,17 +58,6 @@ def _find(folder: str) -> RunPlace:
         return RunPlace(dataset, run_folder_of(dataset), (dataset,))
     except RunFolderMissing as error:
         return RunPlace(dataset, None, (dataset,), error.message())
-
-
-def is_waiting_for(place: str) -> bool:
-    """Return whether nothing is at a place yet, so that a launch may still begin there."""
-    try:
-        find_run(place)
-    except NoRun:
-        return True
-    except DagflowError:
-        return False
-    return False
 
 
 def _is_run_folder(folder: str) -> bool:

@@ -1,13 +1,10 @@
-"""The next steps after a run that failed or was stopped: the command that resumes it, and the remedy of its error."""
+"""The command that resumes a run that failed or was stopped."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from functools import cache
-from importlib import import_module
 
-from dagflow.errors import MODULES, DagflowError
 from dagflow.runtime.run_folder.launch_record import LaunchRecord
 
 _ONCE = "fresh"
@@ -45,12 +42,3 @@ def _option(option: str, value: str) -> list[str]:
     if value == "false":
         return ["--once" if option == "--continuous" else f"--no-{option.removeprefix('--')}"]
     return [option, value]
-
-
-@cache
-def remedy(code: str, operator: str | None) -> str:
-    """Return what to do about an error of an operator, by its code; an empty string where only its message says it."""
-    classes = (cls for module in map(import_module, MODULES) for cls in vars(module).values())
-    errors = (cls for cls in classes if isinstance(cls, type) and issubclass(cls, DagflowError) and "code" in vars(cls))
-    text = " ".join(next((cls.general_remedy for cls in errors if cls.code == code), "").split())
-    return text if operator is None else text.replace("operator.NAME", f"operator.{operator}")

@@ -38,6 +38,13 @@ class OperatorFigures:
         seconds = round(self.seconds, 3)
         return {"records_in": self.records_in, "records_out": self.records_out, **size, "errors": self.errors, "seconds": seconds}
 
+    @classmethod
+    def of_event(cls, own: Mapping[str, float]) -> OperatorFigures:
+        """Return the figures that an event holds, of which some may be missing."""
+        records_in, records_out, errors = (int(own.get(name, 0)) for name in ("records_in", "records_out", "errors"))
+        counters = {"bytes": int(own["bytes"])} if "bytes" in own else {}
+        return cls(records_in, records_out, errors=errors, counters=counters, seconds=float(own.get("seconds", 0.0)))
+
     def add(self, other: OperatorFigures) -> None:
         """Add the figures of another report to these."""
         self.records_in += other.records_in

@@ -468,9 +468,8 @@ class WindowLoop:
         self._before = decision
         self._rebalancing.tell(decision, outcomes, self._events, self._report)
         self._report.readers = self._readers.figures()
-        self._report.count(decision, self._plan.dag.nodes)
+        self._report.count_decision(decision, self._plan.dag.nodes)
         self._live.decided(decision.window)
-        self._report.count_tasks(decision.window, outcomes)
         for event in checked_events(decision.window, decision.expectations):
             self._events.send(event)
         self._events.send(decided_event(decision, self._plan.dag.nodes))

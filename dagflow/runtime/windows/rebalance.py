@@ -84,7 +84,7 @@ class Rebalancing:
         return cls(why_no_yield(plan) if yields else reason, keeping, in_order, in_bytes, "yield" if yields else "steal")
 
     def tell(self, decision: Decision, outcomes: Iterable[TaskOutcome], events: EventStream, report: RunReport) -> None:
-        """Send the events of a decided window, and count its steals."""
+        """Send the events of a decided window, and note in the report why no work was stolen."""
         outcomes = tuple(outcomes) if self.was_possible else ()
         for outcome in outcomes:
             if outcome.parts:
@@ -94,9 +94,7 @@ class Rebalancing:
             events.send(Stolen(window=decision.window, source=steal.victim, to=steal.thief, bytes=size, parts=steal.parts))
         if not decision.steals:
             self._note_imbalance(outcomes)
-        report.rebalanced += len(decision.steals)
-        report.rebalanced_bytes += sum(sizes)
-        report.rebalancing = "" if report.rebalanced else self.why_never
+        report.rebalancing = "" if decision.steals or report.rebalanced else self.why_never
 
     def _note_imbalance(self, outcomes: Iterable[TaskOutcome]) -> None:
         by_stage: dict[str, list[TaskEndStats]] = {}

@@ -4,9 +4,9 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from dagflow.page import graph_dot, graph_svg
+from dagflow.page import graph_svg
 from dagflow.planning.view import OperatorView, PlanView, SinkView, StreamView, plan_view
-from tests.golden.compare import Golden
+from dagflow.render.graph import graph_dot
 from tests.render import sample
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -36,10 +36,6 @@ def test_modules_are_boxes() -> None:
 
 def test_a_circle_can_be_drawn_as_written() -> None:
     assert texts(drawing(plan_view(sample.circle(), "logical")), "name")
-
-
-def test_dot(golden: Golden) -> None:
-    golden("graph_modules.dot", graph_dot(plan_view(sample.modules(), "staged")))
 
 
 def test_names_are_escaped() -> None:

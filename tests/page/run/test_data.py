@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
+import attrs
 import pytest
 
 from dagflow import DAG
@@ -14,10 +15,11 @@ from dagflow.errors import DagflowError, NoRun
 from dagflow.lineage.trace import ApplicationLocator
 from dagflow.model.types.records import ReaderRecord
 from dagflow.page.run.data import RunReader, drawn, run_data
-from dagflow.page.run.live import DETAILED, EventFiles, LaunchEvents
+from dagflow.page.run.live import EventFiles
 from dagflow.page.run.report import run_report
 from dagflow.page.run.rows import _only_line, sample_rows
 from dagflow.planning.view import plan_view
+from dagflow.runtime.events import Event, RunEnded, RunStarted, Warned, WindowPlanned, line_of
 from dagflow.testing import run_dag
 from operators import BlockReader, Expect, FileSplitterInput, Filter, Map, RecordWriter
 from tests.render import sample
@@ -238,8 +240,7 @@ def test_rejects_of_a_window_count_once_while_its_events_lag_behind(logs: Path, 
     assert reader._events is not None
     live = reader._events.newest
     assert live is not None
-    live.undecided[0] = live.decided
-    live.decided = {}
+    live.windows[0].decided, live.windows[0].operators, live.operators = None, live.operators, {}
     assert reader.data()["rejects"][0]["errors"] == 1
 
 
@@ -270,8 +271,12 @@ def test_a_run_folder_that_lost_a_part_still_has_a_page(output: str) -> None:
             assert kind in ("decision", "done", "ledger")
 
 
-def event(kind: str, **fields: object) -> str:
-    return json.dumps({"v": 1, "event": kind, "at": 1.0, **fields}) + "\n"
+def line(event: Event) -> str:
+    return line_of(attrs.evolve(event, at=1.0))
+
+
+def started(application: str) -> str:
+    return line(RunStarted(application=application, runner="local", run_folder="r", launch="x", slots=1, first_window=0))
 
 
 def test_events_are_read_as_they_are_written(tmp_path: Path) -> None:
@@ -280,52 +285,30 @@ def test_events_are_read_as_they_are_written(tmp_path: Path) -> None:
     files = EventFiles(str(tmp_path))
     files.update()
     assert files.newest is None
-    planned = event("window_planned", window=0, items=1, bytes=2, tasks=1)
-    path.write_text(event("run_started", application="a") + planned[:20])
+    planned = line(WindowPlanned(window=0, items=1, bytes=2, tasks=1))
+    path.write_text(started("a") + planned[:20])
     files.update()
     assert files.newest is not None
     assert files.newest.windows == {}
+    strange = '[1]\n{"v": 1, "event": "unheard_of", "at": 1.0}\n{"v": 1, "event": "window_decided", "at": 1.0, "window": 0}\n'
     with path.open("a") as file:
-        file.write(planned[20:] + "[1]\n" + event("unheard_of") + event("window_decided", window=0))
+        file.write(planned[20:] + strange)
     files.update()
     assert files.newest.windows[0].items == 1
     path.rename(path.with_suffix(".0001.jsonl"))  # as when a file is full
-    path.write_text(event("warned", text="w") + event("run_ended", status="done", windows=1, seconds=1.0))
+    path.write_text(line(Warned(text="w")) + line(RunEnded(status="done", windows=1, seconds=1.0)))
     files.update()
     assert len(files.newest.windows) == 1
-    assert list(files.newest.warnings) == [[1.0, "w"]]
+    assert [event.text for event in files.newest.warnings] == ["w"]
     assert files.newest.ended is not None
     later = tmp_path / "events" / "20260101T000001-aaaaaa.jsonl"
-    later.write_text(event("run_started", application="b"))
+    later.write_text(started("b"))
     files.update()
     assert files.newest.windows == {}
-    assert [each["ended"]["status"] for each in files.earlier()] == ["done"]
-
-
-def test_tasks_are_kept_of_some_windows_only() -> None:
-    live = LaunchEvents("x")
-    for number in range(2000):
-        fields = {"window": number, "at": float(number)}
-        live.add({"event": "window_planned", "items": 1, "bytes": 1, "tasks": 1, **fields})
-        live.add({"event": "window_started", **fields})
-        task = {"task": "s0-0000", "attempt": "0", "started": 0.0, "ended": 1.0, "records": 1, "read": 0.25, "compute": 0.75}
-        live.add({"event": "task_ended", **fields, **task})
-        slow = 500.0 if number == 7 else 0.0
-        live.add({"event": "window_decided", **fields, "at": number + slow, "files": 1, "bytes": 1, "records": 1})
-    assert len(live.windows) == 2000
-    assert live.windows[1000].compute == 0.75
-    assert len(live.tasks) <= 4 * DETAILED + 1
-    assert 7 in live.tasks
-    assert 1999 in live.tasks
-
-
-def test_progress_of_a_long_run_stays_small() -> None:
-    live = LaunchEvents("x")
-    for second in range(100_000):
-        live.add({"event": "operator_progress", "at": float(second), "backlog": second, "backlog_bytes": 0, "operators": {}})
-    assert 100 < len(live.curve) <= 400
-    assert live.progress is not None
-    assert live.progress["backlog"] == 99_999
+    (earlier,) = files.earlier()
+    assert earlier.started is not None
+    assert earlier.ended is not None
+    assert (earlier.started.application, earlier.ended.status) == ("a", "done")
 
 
 def test_a_run_is_running_until_its_launch_ends(output: str) -> None:

@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from dagflow.page.run.resume import remedy, resume_command
+from dagflow.page.run.resume import resume_command
 from dagflow.runtime.run_folder.launch_record import LaunchRecord
 
 
@@ -37,8 +37,3 @@ def test_the_command_says_what_the_launch_said(settings: list[list[str]], defini
 def test_a_launch_that_code_started_has_no_command() -> None:
     assert resume_command(record(["application", "input", "logs", "code"])) is None
     assert resume_command(record(application="")) is None
-
-
-def test_a_remedy_names_the_operator() -> None:
-    assert "-D operator.upper.on_error=skip" in remedy("DF301", "upper")
-    assert remedy("DF999", None) == ""

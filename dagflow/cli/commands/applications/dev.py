@@ -124,7 +124,7 @@ class _Development:
         progress = progress_and_logs(built.run, self.relay)
         stopping = Stopping(interrupts=False, quiet=self.state.json_progress)
         try:
-            run = stopping.run = start(built, self.session.runner(built, plan), (stopping,), watchers=(progress,))
+            run = stopping.run = start(built, self.session.runner(built, plan), watchers=(progress,))
             with stopping, progress:
                 progress.say(what_runs_where(built, plan))
                 run.run_in_background()

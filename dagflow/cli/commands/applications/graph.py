@@ -11,11 +11,11 @@ import click
 from dagflow.cli.app_arguments import AppArguments, app_command
 from dagflow.cli.commands.applications.plan import DEFAULT, view_of
 from dagflow.cli.report_error import style_of
-from dagflow.page import graph_dot, graph_svg
+from dagflow.page import graph_svg
 from dagflow.page.document import graph_html
 from dagflow.planning.steps import PHASES
 from dagflow.planning.view import PlanView
-from dagflow.render.graph import graph_text, mermaid
+from dagflow.render.graph import graph_dot, graph_text, mermaid
 
 _FORMS: dict[str, Callable[[PlanView], str]] = {"mermaid": mermaid, "svg": graph_svg, "dot": graph_dot, "html": graph_html}
 

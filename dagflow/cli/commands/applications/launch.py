@@ -32,7 +32,6 @@ from dagflow.model.operator.call_sites import shown
 from dagflow.planning.plan import Plan
 from dagflow.render.errors import each
 from dagflow.render.report import report_json, report_text, timings_text
-from dagflow.runtime.events import Event, OperatorProgress
 from dagflow.runtime.exchange.dataframes import has_transforms
 from dagflow.runtime.run_folder.folders import Folders
 from dagflow.runtime.run_report import RunReport
@@ -86,8 +85,7 @@ def _launched(
     package = None if local else packaged(built, plan)
     runner = local_runner(slots, server) if local else make_runner(built, plan, ahead, package)
     loaded = time.monotonic() - state.began
-    last = LastFigures()
-    run = stopping.run = start(built, runner, subscribers=(stopping,), watchers=(progress, last))
+    run = stopping.run = start(built, runner, watchers=(progress,))
     with stopping:
         first_line = what_runs_where(built, plan, slots)
         if package is not None:
@@ -100,7 +98,7 @@ def _launched(
     if isinstance(error, (OutputClosed, OutputLost)):  # an operator prints records
         raise error
     if error is not None and not arguments.json:
-        last.show(run.report)
+        run.view.show_uncommitted()
     _print_report(run.report, arguments.json, error, built.run.timings)
     if error is None:
         _prepare_next(built, plan)
@@ -114,32 +112,13 @@ def _launched(
     return report_error(error, ErrorOutput(debug=state.debug, json_progress=state.json_progress), events)
 
 
-class LastFigures:
-    """The figures of operators that a run has sent last. A subscriber."""
-
-    def __init__(self) -> None:
-        self._operators: dict[str, dict[str, float]] = {}
-
-    def __call__(self, event: Event) -> None:
-        """Note the figures."""
-        if isinstance(event, OperatorProgress):
-            self._operators = event.operators
-
-    def show(self, report: RunReport) -> None:
-        """Show them in the report of a run that has committed nothing."""
-        from dagflow.page.run.live import as_figures  # only here: a launch that succeeds does not need the page
-
-        report.show_uncommitted({name: as_figures(figures) for name, figures in self._operators.items()})
-
-
 def add_remedies(error: BaseException) -> None:
     """Add the remedy, as the page of the run has it, to exceptions of operators at a record. Other messages say it themselves."""
-    from dagflow.page.run.resume import remedy
     from dagflow.runtime.stage.errors import OperatorFailed
 
     for single in each(error) if isinstance(error, DagflowError) else ():
         if isinstance(single, OperatorFailed) and single.record is not None and not single.help:
-            single.add_note(f"  help: {remedy(single.code, single.operator)}")
+            single.add_note(f"  help: {single.remedy_at(single.operator)}")
 
 
 def _run(run: Run, progress: Progress, first_line: str, here: bool) -> BaseException | None:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from dagflow.cli.commands.applications.launch import LastFigures
 from dagflow.runtime.events import OperatorProgress
 from dagflow.runtime.run_report import RunReport
+from dagflow.runtime.run_view import RunView
 from tests.cli.conftest import LINE_FILTER, Answer
 from tests.golden.compare import Golden
 
@@ -125,14 +125,13 @@ def test_a_run_that_fails_ends_with_1_and_the_error_comes_last(dagflow: Dagflow,
 
 
 def test_the_report_of_a_run_that_committed_nothing_shows_the_work_of_its_tasks() -> None:
-    last = LastFigures()
-    for records in (1, 7):
-        figures = {"records_in": records, "records_out": 2, "errors": 0, "seconds": 0.1, "partitions": 1}
-        last(OperatorProgress(operators={"files": {**figures, "records_in": 0}, "keep": figures}))
     failed, later, early = (RunReport(status="failed", windows=windows) for windows in (0, 1, 0))
-    last.show(failed)
-    last.show(later)
-    LastFigures().show(early)
+    for report, shown in ((failed, (1, 7)), (later, (1, 7)), (early, ())):
+        run = RunView(report)
+        for records in shown:
+            figures = {"records_in": records, "records_out": 2, "errors": 0, "seconds": 0.1, "partitions": 1}
+            run(OperatorProgress(operators={"files": {**figures, "records_in": 0}, "keep": figures}))
+        run.show_uncommitted()
     assert failed.operators["keep"].records_in == 7
     assert "no window is committed: " in failed.warnings[0]
     assert (later.operators, early.operators) == ({}, {}), "committed windows have figures; no task has begun"
