@@ -13,6 +13,7 @@ from dagflow.model.errors.classes import ConstructorWritten
 from dagflow.model.errors.dag import ClassWrong
 from dagflow.model.operator.call_sites import shown
 from dagflow.model.operator.ports import Port, ports_of
+from dagflow.model.operator.state import StateField
 from dagflow.model.types.comparison import own_annotations
 
 
@@ -50,12 +51,14 @@ class Component:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        for name in own_annotations(cls):
-            if isinstance(cls.__dict__.get(name), Port):
+        for name, annotation in own_annotations(cls).items():
+            value = cls.__dict__.get(name)
+            if isinstance(value, Port | StateField) and "ClassVar" not in str(annotation):
+                what, kind = "port" if isinstance(value, Port) else "state", type(value).__name__
                 raise ClassWrong(
                     operator=cls.__qualname__,
-                    reason=f"port {name!r} is annotated, which makes it a field",
-                    help=f"write the port without annotation: {name} = {type(cls.__dict__[name]).__name__}[…]()",
+                    reason=f"{what} {name!r} is annotated, which makes it a field",
+                    help=f"write the {what} without annotation: {name} = {kind}[…](…)",
                 )
 
     def __new__(cls, *args: object, **kwargs: object) -> Any:  # Any: mypy takes the constructor's signature from attrs

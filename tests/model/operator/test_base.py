@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import attrs
 import cloudpickle
 import pytest
 
-from dagflow import InputPort, Operator, OutputPort, State, WindowState
+from dagflow import InputPort, MapState, Operator, OutputPort, State, WindowState
 from dagflow.errors import ClassWrong, FieldFrozen, PortUnbound, StateDeclaration
 from dagflow.model.operator.ports import handlers_of, input_ports, output_ports
 from dagflow.model.operator.state import freeze, renew, thaw
@@ -109,6 +109,18 @@ def test_an_annotated_port_is_refused() -> None:
 
         class Annotated(Operator):
             input: InputPort[int] = InputPort[int]()
+
+
+def test_so_is_an_annotated_state_but_for_a_class_variable() -> None:
+    with pytest.raises(ClassWrong, match=r"state 'counts' is annotated(.|\n)*counts = MapState\["):
+
+        class Annotated(Operator):
+            counts: MapState[str, int] = MapState[str, int]()
+
+    class Declared(Operator):
+        counts: ClassVar[MapState[str, int]] = MapState[str, int]()
+
+    assert Declared().counts == {}
 
 
 def test_a_subclass_without_fields_needs_no_decorator() -> None:
