@@ -100,7 +100,19 @@ class Look:
 
 
 @attrs.define(slots=False)
-class AbstractLogSplitterInput(InputOperator):
+class LogPlanning:
+    """The properties of planning that the modules of a log have, too: see AbstractLogSplitterInput."""
+
+    start: Start = attrs.field(default="earliest", kw_only=True)
+    on_lost: OnLost = attrs.field(default="fail", kw_only=True, validator=one_of(("fail", "skip")))
+    wait: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
+    event_time: str | None = attrs.field(default=None, kw_only=True)
+    out_of_orderness: Seconds = attrs.field(default=0.0, kw_only=True, converter=seconds_of, validator=not_negative)
+    idle_timeout: Seconds = attrs.field(default=30.0, kw_only=True, converter=seconds_of, validator=not_negative)
+
+
+@attrs.define(slots=False)
+class AbstractLogSplitterInput(LogPlanning, InputOperator):
     """Plans the messages of a log that are new, as ranges of offsets of its partitions.
 
     A run with `--once` reads what the log has when it first looks; a continuous one looks again after each interval, and finds
@@ -134,17 +146,11 @@ class AbstractLogSplitterInput(InputOperator):
     """
 
     topics: tuple[str, ...] = attrs.field(kw_only=True, converter=one_or_more)
-    start: Start = attrs.field(default="earliest", kw_only=True)
     block_records: int | None = attrs.field(default=None, kw_only=True)
     block_bytes: Bytes = attrs.field(default=BLOCK_BYTES, kw_only=True, converter=size_of, validator=attrs.validators.ge(1))
     window_blocks: int | None = attrs.field(default=None, kw_only=True)
     scan_interval_millis: Millis = attrs.field(default=200, kw_only=True, converter=millis_of, validator=not_negative)
-    on_lost: OnLost = attrs.field(default="fail", kw_only=True, validator=one_of(("fail", "skip")))
-    wait: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
-    event_time: str | None = attrs.field(default=None, kw_only=True)
     value_format: ValueFormat = attrs.field(default="json", kw_only=True)
-    out_of_orderness: Seconds = attrs.field(default=0.0, kw_only=True, converter=seconds_of, validator=not_negative)
-    idle_timeout: Seconds = attrs.field(default=30.0, kw_only=True, converter=seconds_of, validator=not_negative)
 
     blocks_metadata_output = OutputPort[OffsetBlock]()
 
