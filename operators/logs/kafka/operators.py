@@ -61,7 +61,6 @@ class KafkaSplitterInput(KafkaTopics, UsesKafka, AbstractLogSplitterInput):
         """Begin without a connection, and with nothing seen."""
         super().setup(context)
         self._planned: dict[int, dict[str, PartitionPosition]] = {}
-        self._warned: set[str] = set()
 
     def end_window(self) -> None:
         """Keep the positions until the window is committed."""
@@ -75,9 +74,9 @@ class KafkaSplitterInput(KafkaTopics, UsesKafka, AbstractLogSplitterInput):
             offsets = [(each.topic, each.partition, each.offset) for each in positions.values()]
             client: Any = self._connected.client
             problem = client.commit(self.commit_group, offsets)
-            if problem is not None and not self._warned:
-                self._warned.add(problem)
-                self._context.warn(f"positions are not written to the consumer group {self.commit_group!r}: {problem}")
+            if problem is not None:
+                text = f"positions are not written to the consumer group {self.commit_group!r}: {problem}"
+                self.warn_once("commit_group", text)
 
 
 @attrs.define(slots=False)
