@@ -24,7 +24,7 @@ BUDGET = {
     "dagflow/local": 713,
     "dagflow/model": 4256,
     "dagflow/packaging": 524,
-    "dagflow/page": 1693,
+    "dagflow/page": 1683,
     "dagflow/planning": 1012,
     "dagflow/plugins": 30,
     "dagflow/ranges": 417,
