@@ -8,8 +8,8 @@ The names are in `__init__.pyi`, where a new operator adds a line. Read in this 
 4. `formats`: rows and columns of files. `compression`: packed files. `sources`: tables of databases. `tables`: those of files.
 5. `logs`: topics of message logs.
 6. `database`: connections and types of databases. `sinks`: writing files, tables and messages.
-7. `conditions`, `problems`: when handlers apply, and rules between properties. `acero`: Arrow's engine. `extras`: other packages,
-   loaded where they are used.
+7. `polling`: inputs that look for what is new. `conditions`, `problems`: when handlers apply, and rules between properties.
+   `acero`: Arrow's engine. `extras`: other packages, loaded where they are used.
 """
 
 from dagflow.exports import lazy_exports

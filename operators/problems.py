@@ -43,6 +43,16 @@ def all_problems(*checks: Callable[[], object]) -> Iterator[list[str]]:
         raise PropertyProblems(tuple(problems))
 
 
+def below_one(operator: object, *names: str) -> list[str]:
+    """Return the problems with limits that may be left out, and are less than 1."""
+    limits = {name: getattr(operator, name) for name in names}
+    return [
+        f"{name} is {limit}, and must be at least 1 (leave it out for the default)"
+        for name, limit in limits.items()
+        if limit is not None and limit <= 0
+    ]
+
+
 def problems_of(check: Callable[[], object], prefix: str = "") -> list[str]:
     """Return the problems that a check raises, each text after `prefix`; errors of the framework are raised.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from itertools import islice
 from typing import Any
 
 import attrs
@@ -20,8 +20,18 @@ from dagflow.errors import DagflowError
 from dagflow.launching.build import LoadedApplication
 from dagflow.lineage.errors import BehindExchange
 from dagflow.lineage.history import FileOrigin, Item, PastWindow, stage_of, states_kept
-from dagflow.lineage.row_search import Origin, leading_to, origin_of, part_of, position_of, stages_leading_to
-from dagflow.local.spool import Spool, transform_runner
+from dagflow.lineage.row_search import (
+    Origin,
+    Watch,
+    leading_to,
+    origin_of,
+    part_of,
+    position_of,
+    run_again,
+    stages_leading_to,
+    unwatched,
+)
+from dagflow.local.spool import Spool
 from dagflow.model.graph.dag import PortName
 from dagflow.model.graph.partitioning import key_of_port
 from dagflow.model.operator.ports import input_ports
@@ -31,12 +41,9 @@ from dagflow.model.types.forms import to_records
 from dagflow.model.types.keys import Key
 from dagflow.model.types.records import ReaderRecord
 from dagflow.planning.plan import Plan, Stage
-from dagflow.runtime.exchange.dataframes import transforms_of
-from dagflow.runtime.stage.failure import Abort
 from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.task.compile import loaded, pickled, stage_program
 from dagflow.runtime.task.flow import Flow
-from dagflow.runtime.task.recording_files import RecordingFiles
 from dagflow.runtime.windows.jobs import levels_of
 from dagflow.state.task_states import declared_states
 
@@ -148,15 +155,12 @@ class Contributions:
     def _run_below(self, past: PastWindow, plan: Plan, stage: Stage, operator: str, spool: Spool) -> None:
         """Run the tasks of a window again that send something to a stage, for an operator of it."""
         below = [(each, program) for each, program in stages_leading_to(plan, [operator]) if each.level < stage.level]
-        with ExitStack() as stack:
-            for each, program in below:
-                for spec in past.tasks(plan, each, self.base):
-                    if (transform := transforms_of(plan, [spec]).get(each.name)) is not None:
-                        spool.through(transform, stack.enter_context(closing(transform_runner())))
-                    self._run(past, plan, each, program, spec, spool)
-            last = next(iter(past.tasks(plan, stage, self.base)), None)
-            if last is not None and (transform := transforms_of(plan, [last]).get(stage.name)) is not None:
-                spool.through(transform, stack.enter_context(closing(transform_runner())))
+        for each, program in below:
+            for spec in past.tasks(plan, each, self.base):
+                spool.transform(plan, spec)
+                self._run(past, plan, each, program, spec, spool)
+        for first in islice(past.tasks(plan, stage, self.base), 1):
+            spool.transform(plan, first)
 
     def _run(
         self,
@@ -166,24 +170,12 @@ class Contributions:
         program: bytes,
         spec: TaskSpec,
         spool: Spool,
-        watch: Callable[[Flow], Callable[[int], None]] | None = None,
+        watch: Watch = unwatched,
     ) -> None:
         """Run a task again. `watch` listens to its flow, and returns what is told the numbers of work items."""
         channels = spool.channels(spec, levels_of(plan))
-        states = past.states(plan, stage, spec)
-        flow = Flow(loaded(program), spec, RecordingFiles(), send=channels.send)
-        try:
-            with states_kept(spec):
-                flow.restore(states)
-                begin = watch(flow) if watch is not None else lambda number: None
-                with flow, flow.window(spec.window):
-                    for number, (item, part) in enumerate(spec.work.with_parts()):
-                        begin(number)
-                        flow.deliver_item(item, flow.decoded(item), part)
-                    flow.cursor.move(None, None)
-                    flow.deliver_rows(channels.incoming)
-        except Abort as abort:
-            raise abort.error from abort
+        with states_kept(spec):
+            run_again(loaded(program), spec, past.states(plan, stage, spec), channels, watch)
 
     def _behind(self, operator: str, receives: bool, rows: Mapping[int, list[Chunk]]) -> None:
         """Find what rows were made of that an operator has emitted in windows, or received."""
@@ -331,7 +323,7 @@ class _Watch:
         self.positions: dict[int, list[Any]] = {}
         self._place: Callable[[int], Any] | None = None
 
-    def watch(self, flow: Flow) -> Callable[[int], None]:
+    def watch(self, flow: Flow) -> Callable[[int | None], None]:
         """Listen to a flow; return the function that is told the number of each work item."""
         node = flow.nodes[self._head]
         self._place = node.operator.origin_of if isinstance(node.operator, LocatesRows) else None
@@ -346,8 +338,8 @@ class _Watch:
             outlet.tap = self._arrivals
         return self._begin
 
-    def _begin(self, number: int) -> None:
-        self._item = number
+    def _begin(self, number: int | None) -> None:
+        self._item = self._item if number is None else number
 
     def _arrivals(self, chunk: Chunk, retracts: bool) -> Iterator[Chunk]:
         self._arrived += len(self._wanted.places(chunk))

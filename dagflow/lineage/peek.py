@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, suppress
+from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from dagflow.errors import DagflowError
 from dagflow.launching.build import LoadedApplication
 from dagflow.lineage.errors import PortNotPeekable
 from dagflow.lineage.row_search import position_of
-from dagflow.local.spool import Spool, transform_runner
+from dagflow.local.spool import Spool
 from dagflow.logs import within
 from dagflow.model.errors.dag import UnknownName
 from dagflow.model.graph.dag import PortName, Stream
@@ -25,7 +25,6 @@ from dagflow.model.operator.sink import Sink
 from dagflow.model.types.comparison import type_name
 from dagflow.planning.plan import Plan
 from dagflow.runtime.exchange.channels import TaskChannels
-from dagflow.runtime.exchange.dataframes import transforms_of
 from dagflow.runtime.garbage import few_collections
 from dagflow.runtime.run_folder.reports import OperatorFigures
 from dagflow.runtime.run_folder.window_log import WindowPlan
@@ -300,10 +299,9 @@ class _Sampling:
         times = {name: attrs.evolve(time, is_end=True) for name, time in event_times(self._plan, window, None).items()}
         specs = tasks_of(self._plan, alone, self._options, "peek")
         levels = levels_of(self._plan)
-        with Spool() as spool, ExitStack() as stack:
+        with Spool() as spool:
             for spec in specs:
-                if (transform := transforms_of(self._plan, [spec]).get(spec.stage)) is not None:
-                    spool.through(transform, stack.enter_context(closing(transform_runner())))
+                spool.transform(self._plan, spec)
                 task = attrs.evolve(spec, facts=attrs.evolve(spec.facts, event_times=times))
                 try:
                     self._task(task, spool.channels(spec, levels))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import closing
 from itertools import islice, zip_longest
 from typing import IO, Any
 
@@ -20,12 +20,11 @@ from dagflow.lineage.errors import CodeNotNamed, ReplayDiffers, SourceChanged
 from dagflow.lineage.history import FileOrigin, PastWindow, changed_sources, stage_of, standing_in, states_kept
 from dagflow.lineage.row_search import stages_leading_to
 from dagflow.lineage.trace import ApplicationLocator
-from dagflow.local.spool import Spool, transform_runner
+from dagflow.local.spool import Spool
 from dagflow.planning.plan import Plan
 from dagflow.runtime.exchange.channels import TaskChannels
-from dagflow.runtime.exchange.dataframes import transforms_of
 from dagflow.runtime.garbage import few_collections
-from dagflow.runtime.stage.failure import Abort
+from dagflow.runtime.stage.failure import reported_errors
 from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.task.attempt_files import place
 from dagflow.runtime.task.flow import run_flow
@@ -132,11 +131,10 @@ class _Replaying:
         for name, node in plan.dag.nodes.items():
             if folders & {place(folder, base) for folder in node.operator.output_folders()}:
                 sinks.add(name)
-        with standing_in(base), Spool() as spool, ExitStack() as stack:
+        with standing_in(base), Spool() as spool:
             for stage, program in stages_leading_to(plan, sinks):
                 for spec in past.tasks(plan, stage, base):
-                    if (transform := transforms_of(plan, [spec]).get(stage.name)) is not None:
-                        spool.through(transform, stack.enter_context(closing(transform_runner())))
+                    spool.transform(plan, spec)
                     channels = spool.channels(spec, levels_of(plan))
                     with tempfile.TemporaryDirectory(prefix="dagflow-replay-") as temporary:
                         folder = _TemporaryFolder(temporary)
@@ -179,10 +177,8 @@ def _run(
     channels: TaskChannels,
 ) -> None:
     try:
-        with few_collections(), states_kept(spec):
+        with reported_errors(), few_collections(), states_kept(spec):
             run_flow(program, spec, folder.files, states=states, channels=channels)
-    except Abort as abort:
-        raise abort.error from abort
     finally:
         folder.finish()
 

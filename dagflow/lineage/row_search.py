@@ -14,11 +14,12 @@ from dagflow.model.operator.protocols import LocatesRows
 from dagflow.model.operator.state import state_fields
 from dagflow.model.types.records import BLOCK_ID, POSITION, ReaderRecord
 from dagflow.planning.plan import Plan, Stage
+from dagflow.runtime.exchange.channels import TaskChannels
 from dagflow.runtime.exchange.rows import Row
-from dagflow.runtime.stage.failure import Abort
+from dagflow.runtime.stage.failure import reported_errors
 from dagflow.runtime.stage.program import Program, TaskSpec
 from dagflow.runtime.task.compile import loaded, pickled, stage_program
-from dagflow.runtime.task.flow import Flow, run_flow
+from dagflow.runtime.task.flow import Flow
 from dagflow.runtime.task.recording_files import RecordedFile, RecordingFiles
 from dagflow.scan.bad_rows import RowOrigin
 from dagflow.state.task_states import TaskStates
@@ -102,6 +103,37 @@ def origin_of(
         path = found.emitted.path
 
 
+def unwatched(flow: Flow) -> Callable[[int | None], None]:
+    """Listen to nothing."""
+    return lambda number: None
+
+
+Watch = Callable[[Flow], Callable[[int | None], None]]
+"""Listens to a flow. What it returns is called with the number of each work item before it, and with None behind the last."""
+
+
+def run_again(
+    program: Program,
+    spec: TaskSpec,
+    states: TaskStates,
+    channels: TaskChannels,
+    watch: Watch = unwatched,
+    files: RecordingFiles | None = None,
+) -> None:
+    """Run a task in this process. Raises DagflowError, as the task would."""
+    flow = Flow(program, spec, files or RecordingFiles(), send=channels.send)
+    with reported_errors():
+        flow.restore(states)
+        begin = watch(flow)
+        with flow, flow.window(spec.window):
+            for number, (item, part) in enumerate(spec.work.with_parts()):
+                begin(number)
+                flow.deliver_item(item, flow.decoded(item), part)
+            begin(None)
+            flow.cursor.move(None, None)
+            flow.deliver_rows(channels.incoming)
+
+
 def hash_of(program: bytes, spec: TaskSpec, states: TaskStates, *, written: FileOrigin, algorithm: str) -> str | None:
     """Return the hash of a file that a task writes when all of it runs again; None if it does not write that file.
 
@@ -109,10 +141,7 @@ def hash_of(program: bytes, spec: TaskSpec, states: TaskStates, *, written: File
     """
     hashes = defaultdict[RecordedFile, Any](functools.partial(new_hash, algorithm))
     files = RecordingFiles(on_write=lambda file, data: hashes[file].update(data))
-    try:
-        run_flow(pickled(leading_to(loaded(program), [written.operator]), travels=False), spec, files, states=states)
-    except Abort as abort:
-        raise abort.error from abort
+    run_again(leading_to(loaded(program), [written.operator]), spec, states, TaskChannels(), files=files)
     made = files.files_of(written.operator)
     return f"{algorithm}:{hashes[made[written.number]].hexdigest()}" if written.number < len(made) else None
 
@@ -163,30 +192,23 @@ class _Run:
 
     def until_found(self, spec: TaskSpec, states: TaskStates, incoming: Iterable[Row]) -> Origin | None:
         """Run the task, and return the records that were handed on when the row was written."""
-        flow = Flow(self._program, spec, RecordingFiles(on_records=self._count))
         try:
-            flow.restore(states)
-            self._watch(flow)
-            with flow, flow.window(spec.window):
-                for number, (item, part) in enumerate(spec.work.with_parts()):
-                    self._item, self._emitted = number, EmittedChunk(number)
-                    flow.deliver_item(item, flow.decoded(item), part)
-                self._emitted = None
-                flow.cursor.move(None, None)
-                flow.deliver_rows(incoming)
+            run_again(self._program, spec, states, TaskChannels(incoming), self._watch, RecordingFiles(on_records=self._count))
         except _RowWritten as found:
             if found.arrived is None:
                 return Origin(emitted=None, is_uncertain=True)
             return Origin(emitted=found.arrived.emitted, arrived=found.arrived.record, keeping=self._keeping())
-        except Abort as abort:
-            raise abort.error from abort
         return None
 
     def _keeping(self) -> tuple[str, ...]:
         between = [o for o in self._program.operators if o.name not in (self._head, self._sink)]
         return tuple(o.name for o in between if state_fields(type(o.operator)))
 
-    def _watch(self, flow: Flow) -> None:
+    def _begin(self, number: int | None) -> None:
+        self._item = self._item if number is None else number
+        self._emitted = None if number is None else EmittedChunk(number)
+
+    def _watch(self, flow: Flow) -> Callable[[int | None], None]:
         """Listen between the head and the operators behind it, and before the sink."""
         head = flow.nodes[self._head].operator
         self._place = head.origin_of if isinstance(head, LocatesRows) else None
@@ -196,6 +218,7 @@ class _Run:
             flow.tap(emitted={}, received={self._head: self._arrivals_of_portions})
         else:
             flow.tap(emitted={}, received={self._head: self._portions, self._sink: self._arrivals})
+        return self._begin
 
     def _arrivals_of_portions(self, chunk: Any, retracts: bool) -> Iterator[Any]:
         for part in self._portions(chunk, retracts):

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
+from dagflow.planning.plan import Plan
 from dagflow.runtime.exchange.channels import TaskChannels
-from dagflow.runtime.exchange.dataframes import transformed_rows
+from dagflow.runtime.exchange.dataframes import transformed_rows, transforms_of
 from dagflow.runtime.exchange.rows import Row, batch_of, tag_of
 from dagflow.runtime.stage.program import DataFrameTransform, TaskSpec
 
@@ -50,6 +51,7 @@ class Spool:
     keeps: bool = False
     _file: tempfile.SpooledTemporaryFile[bytes] = attrs.field(init=False)
     _rows: dict[tuple[int, int], list[tuple[int, int, int, int, int]]] = attrs.field(factory=dict, init=False)
+    _here: TransformRunner | None = attrs.field(default=None, init=False)
 
     def __enter__(self) -> Spool:
         self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY, prefix="dagflow-exchange-")
@@ -57,6 +59,8 @@ class Spool:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._file.close()
+        if self._here is not None:
+            self._here.close()
 
     def put(self, level: int, row: Row) -> None:
         """Keeps a row for a level."""
@@ -71,6 +75,12 @@ class Spool:
         rows = [row for place in places for row in self._found(place, lambda entry: entry[2] == tag)]
         for row in transformed_rows(here.made(transform, (batch_of(row.blob) for row in rows)), transform, 0):
             self.put(transform.level, row)
+
+    def transform(self, plan: Plan, spec: TaskSpec) -> None:
+        """Runs the transform before a task, if it has one and is the first of its stage."""
+        for transform in transforms_of(plan, [spec]).values():
+            self._here = self._here or transform_runner()
+            self.through(transform, self._here)
 
     def channels(self, spec: TaskSpec, levels: Mapping[int, int]) -> TaskChannels:
         """The channels of a task whose exchanges are all in this process. `levels`: by tag, where exchanges lead to."""

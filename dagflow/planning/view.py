@@ -306,7 +306,7 @@ def _planned(plan: Plan, step: str, applied: Applied | None) -> PlanView:
         written = plan.written.nodes.get(view.name)
         covers = None if placement is None or written is None else covered(plan.written, written)
         emits = None if placement is None else _emits(plan, view.name)
-        keeps = kept_by(plan.dag, plan.dag.nodes[view.name]) if view.name in stages else None
+        keeps = kept_by(plan.dag, plan.dag.nodes[view.name]) if view.name in stages and not plan.emission.is_final else None
         return attrs.evolve(
             view,
             placement=placement,

@@ -28,6 +28,7 @@ from dagflow.scan.readers.managed import ManagedReader as ManagedReader
 from dagflow.scan.readers.managed import SchemaNegotiator as SchemaNegotiator
 from dagflow.scan.schema.cast import converted as converted
 from dagflow.scan.schema.cast import text_of as text_of
+from dagflow.scan.schema.implicit import NO_VALUE as NO_VALUE
 from dagflow.scan.schema.implicit import FileFacts as FileFacts
 from dagflow.scan.schema.numbers import NumberText as NumberText
 from dagflow.scan.schema.numbers import has_negative as has_negative

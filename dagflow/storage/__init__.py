@@ -7,7 +7,7 @@ Read in this order:
 
 1. `urls` and `confined`: paths.
 2. `files` and `store`: the interfaces; `local` and `remote`: the implementations of both; `open`: the choice among them.
-3. `records`: the records that are published through a store; `hashes`: their hashes.
+3. `records`: the records that are published through a store; `hashes`: their hashes. `packed`: compressed files.
 4. `locks`: one launch at a time. `gauge`: the progress of a task, as others see it. `uploads`: those that were not finished.
    `parallel`: several requests at a time.
 5. `errors`, `explain` and `transient`: failures.
@@ -31,6 +31,7 @@ from dagflow.storage.local.store import LocalStore
 from dagflow.storage.locks.folder import FolderLock, lock_holder
 from dagflow.storage.locks.holder import Holder
 from dagflow.storage.open import file_system, open_planned, open_store, opened_status
+from dagflow.storage.packed import MAGIC, PACKED
 from dagflow.storage.parallel import at_once
 from dagflow.storage.records.sealed import FORMAT, SealedRecord, read_sealed, seal, seal_of, unseal
 from dagflow.storage.store import MemoryStore, Store, probe
@@ -42,7 +43,9 @@ __all__ = [
     "ALGORITHM",
     "FILES_ALGORITHM",
     "FORMAT",
+    "MAGIC",
     "OWN_FOLDER",
+    "PACKED",
     "BinaryReader",
     "BinaryWriter",
     "FileStatus",

@@ -15,13 +15,13 @@ from dagflow.model.operator.context import OperatorContext, OperatorServices
 from dagflow.model.operator.ports import BATCH, RECORD, InputPort, output_ports
 from dagflow.model.types.records import FileBlockMetadata, ReaderRecord
 from dagflow.planning.errors import NotSupported
+from dagflow.runtime.stage.failure import reported_errors
 from dagflow.runtime.stage.program import OutputPlan, PortPlan, Program, ProgramOperator, RunOptions, TaskSpec, WindowFacts
 from dagflow.runtime.task.compile import loaded, pickled
 from dagflow.runtime.task.flow import Flow
 from dagflow.storage import explained
 from dagflow.testing.operators import run_operator
 from dagflow.testing.readers import CountedFiles, MakeReader
-from dagflow.testing.tasks import reported_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -21,6 +21,7 @@ from dagflow.model.operator.state import state_fields
 from dagflow.model.types.forms import schema_of
 from dagflow.model.types.plain_data import dumps, loads
 from dagflow.runtime.stage.errors import OperatorFailed, RecordChanged
+from dagflow.runtime.stage.failure import reported_errors
 from dagflow.runtime.stage.program import RunOptions, TaskSpec
 from dagflow.runtime.task.recording_files import RecordedFile, RecordingFiles
 from dagflow.state.errors import ChangedInPlace
@@ -28,7 +29,6 @@ from dagflow.state.task_states import declared_states
 from dagflow.state.values import decode_state, encode_state
 from dagflow.testing.errors import HypothesisMissing
 from dagflow.testing.operators import NAME, Bench, TakenBack
-from dagflow.testing.tasks import reported_errors
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy

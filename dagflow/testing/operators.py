@@ -30,6 +30,7 @@ from dagflow.runtime.exchange.fitting import fitted
 from dagflow.runtime.run_folder.files import Replaces
 from dagflow.runtime.run_folder.reports import TaskReport
 from dagflow.runtime.run_folder.window_log import WindowLog, WindowPlan
+from dagflow.runtime.stage.failure import reported_errors
 from dagflow.runtime.stage.program import (
     DataFrameTransform,
     OutputPlan,
@@ -49,7 +50,7 @@ from dagflow.runtime.windows.plan_window import fill, reset
 from dagflow.state.errors import ChangedInPlace
 from dagflow.state.task_states import declared_states, encoded_states, restore_states
 from dagflow.storage import MemoryStore
-from dagflow.testing.tasks import check_class, reported_errors
+from dagflow.testing.tasks import check_class
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -20,7 +20,7 @@ from dagflow.model.operator.ports import BATCH, NET, RECORD, STREAM, OutputPort,
 from dagflow.model.types.forms import to_records
 from dagflow.model.types.plain_data import dumps
 from dagflow.planning.forms import preferred_form
-from dagflow.runtime.stage.failure import Abort
+from dagflow.runtime.stage.failure import reported_errors
 from dagflow.runtime.stage.inlet import Inlet
 from dagflow.runtime.stage.node import PortFront
 from dagflow.runtime.stage.outlet import Outlet, Step
@@ -83,16 +83,6 @@ def check_class(operator: Operator) -> None:
     operator.check()
     for problem in of_operator(operator):
         raise problem
-
-
-@contextmanager
-def reported_errors() -> Iterator[None]:
-    """Turn the end of a task into the error that a run would report."""
-    try:
-        yield
-    except Abort as end:
-        cause = end.__cause__
-        raise end.error from (end.error.__cause__ if cause is end.error else cause)
 
 
 @attrs.define(eq=False)

@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 import attrs
 
 from dagflow.errors import PackageMissing
+from dagflow.storage import MAGIC
 
 Compression = Literal["auto", "none", "gzip", "bgzf", "bz2", "xz", "zstd"]
 COMPRESSIONS = ("auto", "none", "gzip", "bgzf", "bz2", "xz", "zstd")
@@ -33,13 +34,13 @@ def recognise(head: bytes) -> str | None:
     """
     if member_size(head, 0):
         return "bgzf"
-    if head[:3] == b"\x1f\x8b\x08" and len(head) > 3 and not head[3] & 0xE0:
+    if head.startswith(MAGIC["gzip"]) and len(head) > 3 and not head[3] & 0xE0:
         return "gzip"
-    if head[:3] == b"BZh" and head[3:4] in b"123456789" and head[4:10] in (b"1AY&SY", b"\x17rE8P\x90"):
+    if head.startswith(MAGIC["bz2"]) and head[3:4] in b"123456789" and head[4:10] in (b"1AY&SY", b"\x17rE8P\x90"):
         return "bz2"
-    if head[:6] == b"\xfd7zXZ\0":
+    if head.startswith(MAGIC["xz"]):
         return "xz"
-    if head[:4] == b"\x28\xb5\x2f\xfd" or (head[1:4] == b"\x2a\x4d\x18" and 0x50 <= head[0] <= 0x5F):
+    if head.startswith(MAGIC["zstd"]) or (head[1:4] == b"\x2a\x4d\x18" and 0x50 <= head[0] <= 0x5F):
         return "zstd"
     return None
 

@@ -8,6 +8,7 @@ import attrs
 from typing_extensions import override
 
 from dagflow.config import KiB
+from dagflow.storage import MAGIC
 from operators.compression.errors import CompressionCorrupt, CompressionTruncated
 from operators.compression.formats import HEAD_BYTES, Codec, Decoder, codec_of, recognise
 from operators.contexts.source import Source
@@ -207,9 +208,7 @@ class MemberStream(DecodedStream):
 
     def _is_begun(self) -> bool:
         """Return True if the rest could be the first bytes of a member that the file's end has cut."""
-        heads = {"gzip": b"\x1f\x8b\x08", "bz2": b"BZh", "xz": b"\xfd7zXZ\0", "zstd": b"\x28\xb5\x2f\xfd"}
-        head = heads[self.format][: len(self._input)]
-        return self._input.startswith(head)
+        return MAGIC[self.format].startswith(self._input[: len(MAGIC[self.format])])
 
     def _truncated(self) -> CompressionTruncated:
         return CompressionTruncated(

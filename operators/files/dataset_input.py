@@ -9,19 +9,20 @@ from typing import Literal
 
 import attrs
 
-from dagflow import FileBlockMetadata, FileMetadata, InputOperator, OperatorContext, OutputPort, State, WindowState
-from dagflow.config import Bytes, Millis, millis_of, not_negative, one_of, size_of
+from dagflow import FileBlockMetadata, FileMetadata, OperatorContext, OutputPort, State, WindowState
+from dagflow.config import Bytes, one_of, size_of
 from dagflow.errors import LedgerDamaged, NoSuchEntry, ObjectDamaged, ObjectMissing
 from dagflow.ledger import DataFile, EntryRef, InputSlice, Ledger, LedgerEntry
 from dagflow.scaling import Backlog
 from dagflow.storage import FileStatus, absolute, base_name, explained, file_system, inside, translate
 from operators.files.blocks import LEAST_COST, FileBlocks, default_block_size, default_window_bytes
 from operators.files.errors import DatasetMissing, DatasetReplaced, DatasetRewritten, RowsReplaced
-from operators.problems import all_problems
+from operators.polling import PollingInput
+from operators.problems import all_problems, below_one
 
 
 @attrs.define(slots=False)
-class DatasetInput(InputOperator):
+class DatasetInput(PollingInput):
     """Reads a dataset: exactly the rows that were committed after those that it has read before.
 
     A dataset is the output folder of an application. Only files that its ledger names are read. A window takes as
@@ -50,7 +51,6 @@ class DatasetInput(InputOperator):
         path: the dataset's folder, by path or URL.
         block_size: bytes in a block, but for the last one of a file; None: an eighth of each slot's share of the file.
         window_bytes: a window is full when its files hold this many bytes; None: see `FileSplitterInput`.
-        scan_interval_millis: the time from one look for new entries to the next, in milliseconds; continuous runs only.
         on_replace: the reaction to a window that replaced all rows of the dataset after rows of it were read: `fail`, or `reread`
             what is there now, all of it, in windows of its own. Snapshots between two looks are skipped.
         wait: whether a dataset that is not there is waited for; continuous runs only.
@@ -59,7 +59,6 @@ class DatasetInput(InputOperator):
     path: str = attrs.field(converter=os.fspath)
     block_size: Bytes | None = attrs.field(default=None, kw_only=True, converter=size_of)
     window_bytes: Bytes | None = attrs.field(default=None, kw_only=True, converter=size_of)
-    scan_interval_millis: Millis = attrs.field(default=1000, kw_only=True, converter=millis_of, validator=not_negative)
     on_replace: Literal["fail", "reread"] = attrs.field(default="fail", kw_only=True, validator=one_of(("fail", "reread")))
     wait: bool = attrs.field(default=False, kw_only=True)
 
@@ -77,10 +76,7 @@ class DatasetInput(InputOperator):
         with all_problems(super().check) as problems:
             if not self.path:
                 problems.append("path is empty: name the folder of a dataset")
-            for name in ("block_size", "window_bytes"):
-                value = getattr(self, name)
-                if value is not None and value <= 0:
-                    problems.append(f"{name} is {value}, and must be at least 1 (leave it out for the default)")
+            problems.extend(below_one(self, "block_size", "window_bytes"))
 
     @property
     def input_path(self) -> str:
@@ -106,7 +102,7 @@ class DatasetInput(InputOperator):
 
     def setup(self, context: OperatorContext) -> None:
         """Look at the ledger. Raises DatasetMissing, DatasetReplaced, DatasetRewritten, LedgerDamaged."""
-        self._context = context
+        super().setup(context)
         self._entries = NewEntries(Ledger.open(self.path))
         self._window_target = default_window_bytes(context.slots) if self.window_bytes is None else self.window_bytes
         self.check_inputs(context)
@@ -119,7 +115,7 @@ class DatasetInput(InputOperator):
     def emit_tuples(self) -> None:
         """Emit the blocks of the next entry's files, until the window is full."""
         entries = self._entries
-        if entries.until is None and not self._is_time():
+        if entries.until is None and not self.is_time(entries.looked):
             return
         if entries.until is None:
             self._look()
@@ -181,11 +177,6 @@ class DatasetInput(InputOperator):
             new_offset=now.prev_offset if now.prev_offset != offset else None,
             watermark=now.watermark,
         )
-
-    def _is_time(self) -> bool:
-        if not self._context.continuous:
-            return False  # the first look was in setup
-        return self._context.clock.monotonic() - self._entries.looked >= self.scan_interval_millis / 1000
 
     def _look(self) -> None:
         """Look for entries that are new."""

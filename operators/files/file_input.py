@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic
+from typing import Any, Generic
 
 import attrs
 
@@ -63,22 +63,8 @@ class FileInput(Module, Generic[R]):
 
     def populate_dag(self, dag: DAG) -> None:
         """Splitter, reader, and the blocks between them."""
-        splitter = dag.add_operator(
-            "splitter",
-            FileSplitterInput(
-                files=self.files, scanner=self.scanner, block_size=self.block_size, blocks_threshold=self.blocks_threshold
-            ),
-        )
-        reader: BlockReader[R] = dag.add_operator(
-            "reader",
-            BlockReader(
-                self.converter,
-                reader_context=self.reader_context,
-                min_readers=self.min_readers,
-                max_readers=self.max_readers,
-                sequential=self.sequential,
-            ),
-        )
+        splitter = dag.add_operator("splitter", self.make(FileSplitterInput))
+        reader: Any = dag.add_operator("reader", self.make(BlockReader))
         dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
         self.files_metadata_output.set(splitter.files_metadata_output)
         self.blocks_metadata_output.set(splitter.blocks_metadata_output)

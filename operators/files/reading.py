@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from dagflow.storage import absolute, local_path
+from dagflow.storage import PACKED, absolute, local_path
 from operators.files.scanner import TimeBasedDirectoryScanner
 from operators.files.scanner import paths as as_paths
 from operators.files.splitter_input import FileSplitterInput
@@ -25,7 +25,6 @@ ENDS = {
     ".tsv": CsvFormat(delimiter="\t"),
 }
 """The formats of files whose names end so."""
-COMPRESSIONS = re.compile(r"\.(gz|bgz|bz2|xz|zst)$", re.IGNORECASE)
 GLOB = re.compile(r"[*?]|\[[^/\]]+\]")
 """The signs of a pattern."""
 MANY = 10_000
@@ -99,7 +98,8 @@ def _regular(word: str) -> str:
 def _format_of(path: str) -> Any:
     """Return the format of the files of a path, pattern or local folder by their names; None if they do not tell it."""
     for name in (path, *_below(path)):
-        if (known := ENDS.get(os.path.splitext(COMPRESSIONS.sub("", name.lower()))[1])) is not None:
+        stem, end = os.path.splitext(name.lower())
+        if (known := ENDS.get(os.path.splitext(stem)[1] if end in PACKED else end)) is not None:
             return known
     return None
 

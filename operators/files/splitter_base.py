@@ -23,7 +23,7 @@ from dagflow.scaling import Backlog
 from dagflow.storage import FileStatus, absolute, base_name, file_system, is_local, split_url, translate
 from operators.files.blocks import COMPRESSED_SUFFIXES, LEAST_COST, FileBlocks, default_block_size, default_window_bytes
 from operators.files.errors import InputNotFile
-from operators.problems import all_problems
+from operators.problems import all_problems, below_one
 
 
 @attrs.define(slots=False)
@@ -71,10 +71,7 @@ class AbstractFileSplitter(Operator):
     def check(self) -> None:
         """Raise ValueError for sizes and thresholds that leave no blocks."""
         with all_problems(super().check) as problems:
-            for name in ("block_size", "blocks_threshold", "window_bytes"):
-                value = getattr(self, name)
-                if value is not None and value <= 0:
-                    problems.append(f"{name} is {value}, and must be at least 1 (leave it out for the default)")
+            problems.extend(below_one(self, "block_size", "blocks_threshold", "window_bytes"))
 
     def setup(self, context: OperatorContext) -> None:
         """Keep the context, and begin without work at hand."""

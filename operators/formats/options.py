@@ -7,9 +7,6 @@ from typing import Any
 
 import attrs
 
-NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
-"""The name that Hive, Spark and Arrow give the folder of rows without a value."""
-
 
 def must_be(expected: str, test: Callable[[Any], bool]) -> Callable[[object, attrs.Attribute[Any], Any], None]:
     """Return a validator of an option for whose values `test` holds. It raises TypeError.

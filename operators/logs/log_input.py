@@ -1,28 +1,30 @@
-"""The properties that the modules of a log share: they plan ranges of offsets and read them."""
+"""The modules of a log: they plan ranges of offsets and read them, as messages or as typed columns."""
 
 from __future__ import annotations
 
-from typing import Any, Generic, Literal
+from collections.abc import Callable
+from typing import Any, ClassVar, Generic, Literal, get_args
 
 import attrs
-from typing_extensions import TypeVar, override
+from typing_extensions import TypeVar
 
-from dagflow import DAG, ErrorRecord, Module, ProxyOutputPort
-from dagflow.config import Seconds, not_negative, one_of, seconds_of
+from dagflow import DAG, ErrorRecord, Module, ProxyOutputPort, ReaderRecord
+from dagflow.config import one_of
 from dagflow.scan import BadRow, Drift, OnBadRow, TableSchema
-from operators.logs.access import OnLost
 from operators.logs.event_times import ValueFormat
-from operators.logs.splitter_input import AbstractLogSplitterInput, Start
+from operators.logs.messages import LogMessage
+from operators.logs.splitter_input import LogPlanning
 from operators.names import one_or_more
 from operators.readers.abstract_scan_reader import to_columns, to_drift
 
+R = TypeVar("R", default=bytes)
 T = TypeVar("T", default=Any)
 
 OnError = Literal["fail", "skip", "route"]
 
 
 @attrs.define(slots=False)
-class LogInputProperties:
+class LogInputProperties(LogPlanning):
     """The properties of a log's modules that are not of the log itself.
 
     The operators inside are called `splitter` and `reader`. What they can do and the module does not name is set there:
@@ -34,23 +36,42 @@ class LogInputProperties:
         min_readers, max_readers: how many readers a window has.
     """
 
-    start: Start = attrs.field(default="earliest", kw_only=True)
-    on_lost: OnLost = attrs.field(default="fail", kw_only=True, validator=one_of(("fail", "skip")))
-    wait: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
-    event_time: str | None = attrs.field(default=None, kw_only=True)
-    out_of_orderness: Seconds = attrs.field(default=0.0, kw_only=True, converter=seconds_of, validator=not_negative)
-    idle_timeout: Seconds = attrs.field(default=30.0, kw_only=True, converter=seconds_of, validator=not_negative)
+    splitter_class: ClassVar[Any]
+    reader_class: ClassVar[Any]
+
     min_readers: int = attrs.field(default=1, kw_only=True)
     max_readers: int = attrs.field(default=16, kw_only=True)
 
-    def planning(self) -> dict[str, Any]:
-        """Return the properties of the splitter."""
-        names = ("start", "on_lost", "wait", "event_time", "out_of_orderness", "idle_timeout")
-        return {name: getattr(self, name) for name in names}
 
-    def reading(self) -> dict[str, Any]:
-        """Return the properties of the reader."""
-        return {name: getattr(self, name) for name in ("on_lost", "min_readers", "max_readers")}
+@attrs.define(slots=False)
+class AbstractLogInput(LogInputProperties, Module, Generic[R]):
+    """Reads the messages of a log, each once: a splitter and an AbstractLogReader.
+
+    Args:
+        convert_to_record: a function of a message's value, for the port `messages`; None: the bytes. A field for `event_time` is
+            read by it, too; without it, values are JSON.
+        on_bad_message: `on_error` of the reader, for messages that it cannot convert: `fail`, `skip` or `route` (to
+            the port `errors`).
+    """
+
+    convert_to_record: Callable[[bytes], R | None] | None = attrs.field(default=None, kw_only=True)
+    on_bad_message: OnError = attrs.field(default="fail", kw_only=True, validator=one_of(get_args(OnError)))
+
+    batches = ProxyOutputPort[LogMessage]()
+    messages = ProxyOutputPort[ReaderRecord[R]]()
+    errors = ProxyOutputPort[ErrorRecord]()
+    splitter_errors = ProxyOutputPort[ErrorRecord]()
+
+    def populate_dag(self, dag: DAG) -> None:
+        """Splitter, reader, and the blocks between them."""
+        plans = self.make(self.splitter_class, value_format=self.convert_to_record or "json")
+        reads = self.make(self.reader_class, on_error=self.on_bad_message)  # no [R]: what is not converted may be batches
+        splitter, reader = dag.add_operator("splitter", plans), dag.add_operator("reader", reads)
+        dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
+        self.batches.set(reader.batches)
+        self.messages.set(reader.messages)
+        self.errors.set(reader.errors)
+        self.splitter_errors.set(splitter.errors)
 
 
 @attrs.define(slots=False)
@@ -79,34 +100,15 @@ class AbstractLogScanInput(LogInputProperties, Module, Generic[T]):
     errors = ProxyOutputPort[BadRow]()
     splitter_errors = ProxyOutputPort[ErrorRecord]()
 
-    def make_splitter(self, **properties: Any) -> AbstractLogSplitterInput:
-        """Return the splitter of the log."""
-        raise NotImplementedError
-
-    def reader_class(self) -> Any:
-        """Return the class of the log's reader."""
-        raise NotImplementedError
-
-    def log_properties(self) -> dict[str, Any]:
-        """Return the properties by which the log is reached."""
-        raise NotImplementedError
-
-    @override
-    def reading(self) -> dict[str, Any]:
-        names = ("value_format", "columns", "message_columns", "drift", "on_bad_row")
-        return {**super().reading(), **{name: getattr(self, name) for name in names}}
-
     def populate_dag(self, dag: DAG) -> None:
         """Splitter, reader, and the blocks between them."""
-        properties, kind, schema = self.log_properties(), self.reader_class(), self.schema
+        kind, schema = self.reader_class, self.schema
         if isinstance(schema, type) and attrs.has(schema):
             kind, schema = kind[schema], None
         elif schema is not None:
             schema = TableSchema.of(schema)
-        splitter = dag.add_operator(
-            "splitter", self.make_splitter(**properties, **self.planning(), value_format=self.value_format)
-        )
-        reader = dag.add_operator("reader", kind(**properties, **self.reading(), schema=schema))
+        splitter = dag.add_operator("splitter", self.make(self.splitter_class))
+        reader = dag.add_operator("reader", self.make(kind, schema=schema))
         dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
         self.batches.set(reader.batches)
         self.errors.set(reader.errors)

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from dagflow import InputOperator, OperatorContext, OutputPort, State, WindowState
+from dagflow import OperatorContext, OutputPort, State, WindowState
 from dagflow.config import Bytes, MiB, Millis, Seconds, millis_of, not_negative, one_of, seconds_of, size_of
 from dagflow.scaling import Backlog
 from operators.logs.access import Connected, OnLost, report_lost
@@ -20,7 +20,8 @@ from operators.logs.event_times import ValueFormat, event_time_problem, event_ti
 from operators.logs.messages import bytes_of
 from operators.logs.protocol import LogPartition, MessageLog, OffsetsGone, Topics, time_of
 from operators.names import one_or_more
-from operators.problems import all_problems
+from operators.polling import PollingInput
+from operators.problems import all_problems, below_one
 
 BLOCK_BYTES = 8 * MiB
 LEAST_RECORDS, MOST_RECORDS = 1_000, 1_000_000
@@ -87,7 +88,6 @@ class Look:
         at: the time of the look, by the monotonic clock; None before the first one.
         moved: the time of the look at which each partition had new offsets last, or was seen first.
         bytes_per_offset, messages_per_offset: of each topic that was sampled. Offsets may be far apart.
-        warned: what was told already.
     """
 
     def __init__(self) -> None:
@@ -96,11 +96,22 @@ class Look:
         self.moved: dict[str, float] = {}
         self.bytes_per_offset: dict[str, float] = {}
         self.messages_per_offset: dict[str, float] = {}
-        self.warned: set[str] = set()
 
 
 @attrs.define(slots=False)
-class AbstractLogSplitterInput(InputOperator):
+class LogPlanning:
+    """The properties of planning that the modules of a log have, too: see AbstractLogSplitterInput."""
+
+    start: Start = attrs.field(default="earliest", kw_only=True)
+    on_lost: OnLost = attrs.field(default="fail", kw_only=True, validator=one_of(("fail", "skip")))
+    wait: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
+    event_time: str | None = attrs.field(default=None, kw_only=True)
+    out_of_orderness: Seconds = attrs.field(default=0.0, kw_only=True, converter=seconds_of, validator=not_negative)
+    idle_timeout: Seconds = attrs.field(default=30.0, kw_only=True, converter=seconds_of, validator=not_negative)
+
+
+@attrs.define(slots=False)
+class AbstractLogSplitterInput(LogPlanning, PollingInput):
     """Plans the messages of a log that are new, as ranges of offsets of its partitions.
 
     A run with `--once` reads what the log has when it first looks; a continuous one looks again after each interval, and finds
@@ -134,17 +145,11 @@ class AbstractLogSplitterInput(InputOperator):
     """
 
     topics: tuple[str, ...] = attrs.field(kw_only=True, converter=one_or_more)
-    start: Start = attrs.field(default="earliest", kw_only=True)
     block_records: int | None = attrs.field(default=None, kw_only=True)
     block_bytes: Bytes = attrs.field(default=BLOCK_BYTES, kw_only=True, converter=size_of, validator=attrs.validators.ge(1))
     window_blocks: int | None = attrs.field(default=None, kw_only=True)
     scan_interval_millis: Millis = attrs.field(default=200, kw_only=True, converter=millis_of, validator=not_negative)
-    on_lost: OnLost = attrs.field(default="fail", kw_only=True, validator=one_of(("fail", "skip")))
-    wait: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
-    event_time: str | None = attrs.field(default=None, kw_only=True)
     value_format: ValueFormat = attrs.field(default="json", kw_only=True)
-    out_of_orderness: Seconds = attrs.field(default=0.0, kw_only=True, converter=seconds_of, validator=not_negative)
-    idle_timeout: Seconds = attrs.field(default=30.0, kw_only=True, converter=seconds_of, validator=not_negative)
 
     blocks_metadata_output = OutputPort[OffsetBlock]()
 
@@ -169,10 +174,7 @@ class AbstractLogSplitterInput(InputOperator):
             problems.extend(topic_problems(self.topics))
             found = (start_problem(self.start), event_time_problem(self.event_time), value_format_problem(self.value_format))
             problems.extend(problem for problem in found if problem is not None)
-            for name in ("block_records", "window_blocks"):
-                value = getattr(self, name)
-                if value is not None and value <= 0:
-                    problems.append(f"{name} is {value}, and must be at least 1 (leave it out for the default)")
+            problems.extend(below_one(self, "block_records", "window_blocks"))
 
     def check_inputs(self, context: OperatorContext) -> None:
         """Raise TopicMissing, LogUnavailable, LogRefused."""
@@ -184,13 +186,13 @@ class AbstractLogSplitterInput(InputOperator):
 
     def setup(self, context: OperatorContext) -> None:
         """Begin without a connection, and with nothing seen."""
-        self._context = context
+        super().setup(context)
         self._connected = Connected(self.log)
         self._look = Look()
 
     def emit_tuples(self) -> None:
         """Look for new messages if it is time, and emit blocks until the window is full."""
-        if self._is_time():
+        if self.is_time(self._look.at):
             self._see()
         self._plan()
 
@@ -243,12 +245,6 @@ class AbstractLogSplitterInput(InputOperator):
             self._connected.close()
 
     # Looking
-
-    def _is_time(self) -> bool:
-        now, look = self._context.clock.monotonic(), self._look
-        if look.at is None:
-            return True
-        return self._context.continuous and now - look.at >= self.scan_interval_millis / 1000
 
     def _is_idle(self, name: str) -> bool:
         """Return True for a partition that has had no new messages for `idle_timeout`, as far as looks can tell."""
@@ -333,9 +329,7 @@ class AbstractLogSplitterInput(InputOperator):
             raise self._replaced(position.topic, "messages of it were read, and `topics` no longer has it")
         if position.topic in Topics(self.topics).names:
             raise self._replaced(position.topic, "the log no longer has it")
-        if position.topic not in self._look.warned:
-            self._look.warned.add(position.topic)
-            self._context.warn(f"topic {position.topic!r} is gone; messages that were not read are lost")
+        self.warn_once(position.topic, f"topic {position.topic!r} is gone; messages that were not read are lost")
 
     def _check_topics(self, partitions: Sequence[LogPartition], context: OperatorContext) -> None:
         """Raise TopicMissing for topics that are given by name and not there, and for patterns if nothing is there."""
@@ -448,11 +442,9 @@ class AbstractLogSplitterInput(InputOperator):
             times = [] if batch is None else event_times_of(batch, self.event_time, self.value_format)
             if times:
                 return max([*times, *([position.event_time] if position.event_time is not None else [])])
-        if has_messages and (mark := f"event time of {position.topic}") not in self._look.warned:
-            self._look.warned.add(mark)
-            self._context.warn(
-                f"the last messages of topic {position.topic!r} have no event time ({self.event_time}): its watermark stays"
-            )
+        if has_messages:
+            text = f"the last messages of topic {position.topic!r} have no event time ({self.event_time}): its watermark stays"
+            self.warn_once(f"event time of {position.topic}", text)
         return position.event_time
 
     def _batch(self, position: PartitionPosition, start: int, stop: int) -> pa.RecordBatch | None:

@@ -56,21 +56,9 @@ class PostgresInput(Module, Generic[T]):
 
     def populate_dag(self, dag: DAG) -> None:
         """Ranges, reader, and the blocks between them."""
-        ranges = dag.add_operator(
-            "ranges", PostgresRanges(self.dsn, self.table, key=self.key, lag=self.lag, block_rows=self.block_rows)
-        )
+        ranges = dag.add_operator("ranges", self.make(PostgresRanges))
         kind = next(iter(get_args(self.__dict__.get("__orig_class__"))), None)
         made: Any = PostgresReader if kind is None else PostgresReader[kind]  # type: ignore[valid-type]
-        reader = dag.add_operator(
-            "reader",
-            made(
-                self.dsn,
-                self.table,
-                key=self.key,
-                columns=self.columns,
-                min_readers=self.min_readers,
-                max_readers=self.max_readers,
-            ),
-        )
+        reader = dag.add_operator("reader", self.make(made))
         dag.add_stream("blocks", ranges.blocks_metadata_output, reader.blocks_metadata_input)
         self.batches.set(reader.batches)

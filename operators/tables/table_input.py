@@ -9,25 +9,24 @@ from typing import Any, ClassVar
 
 import attrs
 
-from dagflow import FileInfo, InputOperator, OperatorContext, State
-from dagflow.config import Millis, millis_of, not_negative
+from dagflow import FileInfo, OperatorContext, State
 from dagflow.scan import FileFacts
 from dagflow.storage import FileStatus, is_local
 from operators.extras.tables import opening
 from operators.files.splitter_base import AbstractFileSplitter
+from operators.polling import PollingInput
 from operators.tables.errors import InputTableFileGone, InputTableMissing, InputTableReplaced, InputTableUnsupported
 from operators.tables.history import TableFile, TableHistory, TablePosition
 
 
 @attrs.define(slots=False)
-class AbstractTableInput(AbstractFileSplitter, InputOperator):
+class AbstractTableInput(AbstractFileSplitter, PollingInput):
     """Emits the blocks of a table's Parquet files: first all of one version, then those that each later version appended.
 
     Each row is read once, over any number of windows and launches. Versions that rearrange rows without changing any are skipped.
     A version that removes or changes rows ends the launch before any window takes what came after it.
 
     Attributes:
-        scan_interval_millis: the time from one look for new versions to the next, in milliseconds; continuous runs only.
         wait: whether a table that is not there is waited for; continuous runs only.
         block_size, blocks_threshold, window_bytes: see `AbstractFileSplitter`.
     """
@@ -36,7 +35,6 @@ class AbstractTableInput(AbstractFileSplitter, InputOperator):
     version_name: ClassVar[str] = "version"
     empty_is_null: ClassVar[bool] = False  # an empty partition value stands for null
 
-    scan_interval_millis: Millis = attrs.field(default=1000, kw_only=True, converter=millis_of, validator=not_negative)
     wait: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
 
     position = State[TablePosition | None](None)
@@ -84,10 +82,8 @@ class AbstractTableInput(AbstractFileSplitter, InputOperator):
     def emit_tuples(self) -> None:
         """Emit the rest of earlier windows, then the files of the versions that are new."""
         pending = self._pending
-        if pending.is_done and self._context.continuous:
-            waited = self._context.clock.monotonic() - pending.looked
-            if waited >= self.scan_interval_millis / 1000:
-                self._look()
+        if pending.is_done and self.is_time(pending.looked):
+            self._look()
         super().emit_tuples()
 
     def is_exhausted(self) -> bool:

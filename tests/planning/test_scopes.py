@@ -10,7 +10,9 @@ import attrs
 import pytest
 
 from dagflow import DAG, InputPort, MapState, Operator, OutputPort, StateSize, launch
+from dagflow.launching.build import build
 from dagflow.page.run.data import drawn
+from dagflow.planning.emission import Emission
 from dagflow.planning.scopes import depending_on_windows, unbounded
 from dagflow.planning.steps import make_plan
 from dagflow.planning.view import OperatorView, StreamView, plan_view
@@ -26,6 +28,7 @@ from operators import (
     HashJoin,
     JsonLinesWriter,
     Max,
+    ParquetWriter,
     SqlWriter,
     TopN,
     Tumbling,
@@ -208,3 +211,15 @@ def test_a_continuous_launch_warns_once_where_nothing_bounds_what_is_kept(tmp_pa
         "It grows as long as input comes"
     )
     assert warnings == ([expected] if continuous else [])
+
+
+def test_a_final_launch_keeps_nothing_and_its_plan_says_so(tmp_path: Path) -> None:
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        dag.read(tmp_path, "csv").to(GroupBy("k", n=agg.count()), name="totals").to(ParquetWriter[Any](str(tmp_path / "out")))
+
+    def kept(emission: Emission) -> list[str | None]:
+        view = plan_view(build(populate_dag).plan(emission))
+        return [each.keeps for each in view.operators if each.name == "totals"]
+
+    assert kept(Emission()) == ["a row for each group, bounded by the different values of k"]
+    assert kept(Emission(is_final=True)) == [None]

@@ -9,12 +9,11 @@ import json
 import lzma
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import IO, TYPE_CHECKING, Any
-from urllib.parse import unquote
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import attrs
 
-from dagflow.storage import BinaryReader, file_system, is_local, local_path
+from dagflow.storage import MAGIC, PACKED, file_system, is_local, local_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +28,6 @@ KINDS = {
     "jsonl": "json",
     "ndjson": "json",
 }
-PACKED = {".gz": "gzip", ".bgz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd"}
 
 
 def kind_of_file(path: str) -> str:
@@ -117,14 +115,11 @@ class FileGroup:
             partition_base_dir=base if keys else None,
         )
 
-    def _folders(self, path: str) -> dict[str, str | None]:
+    def _folders(self, path: str) -> Mapping[str, str | None]:
         """Return the columns that the folders of a file stand for, and their values: `{"year": "2026"}` of `year=2026/part`."""
-        if self.folder is None:
-            return {}
-        below = [part.partition("=") for part in path.removeprefix(self.folder).strip("/").split("/")[:-1]]
-        if not all(equals for _, equals, _ in below):
-            return {}
-        return {unquote(key): None if value == NO_VALUE else unquote(value) for key, _, value in below}
+        from dagflow.scan import FileFacts
+
+        return {} if self.folder is None else FileFacts.of(path.removeprefix(self.folder).strip("/"), "").keys
 
     def _partitioning(self, keys: Sequence[str]) -> Any:
         import pyarrow as pa
@@ -158,12 +153,13 @@ class FileGroup:
         """Return the rows of a file of CSV or JSON lines."""
         import pyarrow as pa
         import pyarrow.csv
+        import pyarrow.json
 
         folders = self._folders(path)
         if self.kind == "csv":
             table = pyarrow.csv.read_csv(io.BytesIO(data), **(self._csv(list(folders)) or {}))
         elif self.schema is None:
-            table = _parsed(data)
+            table = pyarrow.json.read_json(_objects(data))
         else:
             table = json_table(data, pa.schema([field for field in self.schema if field.name not in folders]))
         for name, value in folders.items():
@@ -172,14 +168,7 @@ class FileGroup:
             table = table.append_column(pa.field(name, kind), pa.repeat(column, table.num_rows))
         if self.schema is None:
             return table
-        missing = [field for field in self.schema if field.name not in table.schema.names]
-        for field in missing:
-            table = table.append_column(field, pa.nulls(table.num_rows, field.type))
-        return table.select(self.schema.names)
-
-
-BEGINNINGS = {"gzip": b"\x1f\x8b", "bz2": b"BZh", "xz": b"\xfd7zXZ\0", "zstd": b"\x28\xb5\x2f\xfd"}
-NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+        return pa.concat_tables([self.schema.empty_table(), table], promote_options="default").select(self.schema.names)
 
 
 def content(path: str) -> bytes:
@@ -200,10 +189,9 @@ def _unpacked(path: str) -> Iterator[IO[bytes]]:
     """Open a file for reading its unpacked bytes, forwards."""
     import pyarrow as pa
 
-    with file_system(path).open(path) as reader:
-        stream: Any = io.BufferedReader(_RawFile(reader), 1 << 20)
+    with io.BufferedReader(cast("Any", file_system(path).open(path)), 1 << 20) as stream:
         packing = packing_of(path)[1]
-        if packing is None or not stream.peek(6).startswith(BEGINNINGS[packing]):
+        if packing is None or not stream.peek(6).startswith(MAGIC[packing]):
             yield stream
         elif packing == "xz":
             with lzma.open(stream) as unpacked:
@@ -211,19 +199,6 @@ def _unpacked(path: str) -> Iterator[IO[bytes]]:
         else:
             with pa.CompressedInputStream(stream, packing) as native:
                 yield io.BufferedReader(native)
-
-
-class _RawFile(io.RawIOBase):
-    """A file of a file system, as the standard library's streams take it."""
-
-    def __init__(self, reader: BinaryReader) -> None:
-        self._reader = reader
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        return self._reader.readinto(buffer)
 
 
 def lines(path: str) -> pa.RecordBatch:
@@ -242,79 +217,76 @@ def _lines(data: bytes) -> pa.RecordBatch:
 
 
 def json_table(data: bytes, schema: pa.Schema) -> pa.Table:
-    r"""Read lines of JSON as a table: dates, times and decimals as they are written, which Arrow's own reader does not know.
+    r"""Read lines of JSON as a table: with Arrow's own reader, but for columns of types that it does not know.
 
     >>> import pyarrow as pa
-    >>> json_table(b'{"at":"2026-01-31T11:00:00Z"}\n', pa.schema({"at": pa.timestamp("s", "UTC")}))["at"].to_pylist()
-    [datetime.datetime(2026, 1, 31, 11, 0, tzinfo=zoneinfo.ZoneInfo(key='UTC'))]
+    >>> json_table(b'{"at":"11:00:00"}\n{}\n', pa.schema({"at": pa.time64("us")}))["at"].to_pylist()
+    [datetime.time(11, 0), None]
     """
     import pyarrow as pa
     import pyarrow.json as pj
+    import pyarrow.types as t
 
-    plain = [pa.field(field.name, _plain(field.type)) for field in schema]
-    if any(_has_own_form(field.type) for field in schema):
+    is_text = {field.name: t.is_date(field.type) or t.is_time(field.type) for field in schema}
+    explicit = pa.schema([field.with_type(pa.string()) if is_text[field.name] else field for field in schema])
+    lines = _objects(data)
+    try:
+        table = pj.read_json(lines, parse_options=pj.ParseOptions(explicit_schema=explicit, unexpected_field_behavior="ignore"))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         rows = [json.loads(line, parse_float=Decimal) for line in data.split(b"\n") if line]
-        columns = [pa.array([_value(row.get(field.name), field.type) for row in rows], field.type) for field in schema]
-        return pa.Table.from_arrays(columns, schema=schema)
-    options = pj.ParseOptions(explicit_schema=pa.schema(plain), unexpected_field_behavior="ignore")
-    return _parsed(data, options).cast(schema)
+        return pa.Table.from_arrays([_column([row.get(f.name) for row in rows], f.type) for f in schema], schema=schema)
+    for at, field in enumerate(schema):
+        if is_text[field.name]:
+            table = table.set_column(at, field, _of_text(table.column(at).combine_chunks(), field.type))
+    return table
 
 
-def _parsed(data: bytes, options: Any = None) -> pa.Table:
-    r"""Read lines of JSON with Arrow. Raises ArrowInvalid where a line is not an object; Arrow crashes where the first is `null`.
+def _objects(data: bytes) -> io.BytesIO:
+    r"""Return lines of JSON for Arrow's reader, which crashes where the first is `null`. Raises ArrowInvalid for such lines.
 
-    >>> _parsed(b'null\n{"a": 1}\n')
+    >>> _objects(b'null\n{"a": 1}\n')
     Traceback (most recent call last):
     ...
     pyarrow.lib.ArrowInvalid: JSON parse error: a line is not an object: b'null'
     """
     import pyarrow as pa
-    import pyarrow.json
 
     odd = next((line for line in data.split(b"\n") if line.strip() and not line.startswith(b"{")), None)
     if odd is not None:
         raise pa.ArrowInvalid(f"JSON parse error: a line is not an object: {odd[:100]!r}")
-    return pyarrow.json.read_json(io.BytesIO(data), parse_options=options)
+    return io.BytesIO(data)
 
 
-def _plain(kind: Any) -> Any:
-    """Return a type as Arrow reads it from JSON."""
+def _column(values: Sequence[Any], kind: Any) -> Any:
+    """Return values of parsed JSON as a column of a type."""
     import pyarrow as pa
     import pyarrow.types as t
 
-    return pa.string() if t.is_temporal(kind) and not t.is_duration(kind) else pa.int64() if t.is_duration(kind) else kind
-
-
-def _has_own_form(kind: Any) -> bool:
-    """Return whether Arrow's reader cannot read a type, not even as another."""
-    import pyarrow.types as t
-
-    if t.is_nested(kind):
-        if t.is_map(kind) or t.is_fixed_size_list(kind) or t.is_large_list(kind):
-            return True
-        return any(
-            _has_own_form(kind.field(n).type) or _plain(kind.field(n).type) != kind.field(n).type for n in range(kind.num_fields)
-        )
-    return bool(t.is_decimal(kind) or t.is_dictionary(kind) or t.is_float16(kind))
-
-
-def _value(value: Any, kind: Any) -> Any:
-    """Return a value of parsed JSON as Arrow takes it for a type."""
-    import pyarrow as pa
-    import pyarrow.types as t
-
-    if value is None:
-        return None
     if t.is_struct(kind):
-        return {field.name: _value(value.get(field.name), field.type) for field in kind}
-    if t.is_map(kind):
-        return [(key, _value(each, kind.item_type)) for key, each in value.items()]
+        parts = [_column([None if value is None else value.get(f.name) for value in values], f.type) for f in kind]
+        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=pa.array([value is None for value in values]))
     if t.is_nested(kind):
-        return [_value(each, kind.value_type) for each in value]
-    if t.is_dictionary(kind):
-        return _value(value, kind.value_type)
-    if t.is_temporal(kind) and not t.is_duration(kind):
-        return pa.scalar(value, pa.string()).cast(kind)
-    if t.is_decimal(kind):
-        return Decimal(value)
-    return float(value) if t.is_floating(kind) else value
+        starts = itertools.accumulate((len(value or ()) for value in values), initial=0)
+        offsets = pa.array(
+            [None if value is None else start for start, value in zip(starts, [*values, ()], strict=True)], pa.int32()
+        )
+        parts = [part for value in values for part in value or ()]
+        if not t.is_map(kind):
+            return pa.ListArray.from_arrays(offsets, _column(parts, kind.value_type)).cast(kind)
+        items = [item for value in values if value for item in value.values()]
+        return pa.MapArray.from_arrays(offsets, _column(parts, kind.key_type), _column(items, kind.item_type))
+    if t.is_floating(kind):
+        values = [None if value is None else float(value) for value in values]
+    return _of_text(pa.array(values), kind) if t.is_temporal(kind) and not t.is_duration(kind) else pa.array(values, kind)
+
+
+def _of_text(texts: Any, kind: Any) -> Any:
+    """Return dates or times from their texts. Raises ArrowInvalid for what is none."""
+    import pyarrow as pa
+
+    from dagflow.scan import converted
+
+    column, bad = converted(texts, kind)
+    if bad is not None:
+        raise pa.ArrowInvalid(f"{texts.filter(bad)[0]} is not a value of the type {kind}")
+    return column

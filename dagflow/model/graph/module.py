@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar, get_origin
 
 import attrs
 
@@ -12,6 +12,8 @@ from dagflow.model.operator.ports import MARKS, PROXIES, Port
 
 if TYPE_CHECKING:
     from dagflow.model.graph.dag import DAG
+
+P = TypeVar("P")
 
 
 @attrs.define(slots=False, eq=False)
@@ -64,6 +66,24 @@ class Module(Component):
     def populate_dag(self, dag: DAG) -> None:
         """Add the operators and streams to `dag`, and set all proxy ports. Called when the settings are known."""
         raise NotImplementedError
+
+    def make(self, part: type[P], **properties: Any) -> P:
+        """Return an operator or module of a class, with all properties that it and this module both have, and others.
+
+        >>> @attrs.define
+        ... class Inner(Module):
+        ...     least: int = 3
+        ...     most: int = 9
+        >>> @attrs.define
+        ... class Outer(Module):
+        ...     least: int = 3
+        >>> Outer(least=4).make(Inner, most=7)
+        Inner(least=4, most=7)
+        """
+        kind: Any = get_origin(part) or part
+        own = {field.alias: field.name for field in attrs.fields(type(self))}
+        shared = {each.alias: getattr(self, own[each.alias]) for each in attrs.fields(kind) if each.init and each.alias in own}
+        return part(**{**shared, **properties})
 
 
 @attrs.frozen(eq=False)

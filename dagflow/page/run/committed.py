@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 import attrs
 
 from dagflow.errors import DagflowError
-from dagflow.planning.view import OperatorView, PlanView, PortView, PropertyView, SinkView, StageView, StreamView
+from dagflow.planning.view import OperatorView, PlanView, SinkView, StreamView
 from dagflow.runtime.run_folder.launch_record import LaunchRecord
 from dagflow.runtime.run_folder.layout import LAUNCH, stored
 from dagflow.runtime.run_folder.reports import ExchangeFigures, OperatorFigures, summed, summed_exchanges
@@ -101,34 +101,18 @@ class CommittedWindows:
         stored_view = None if self.launched is None else self.launched.view
         if stored_view is not None:
             try:
-                return view_of(stored_view)
+                kept: PlanView = view_of(stored_view)
+                return kept
             except (KeyError, TypeError, ValueError, AttributeError):  # of a version with other fields
                 pass
         return None if self.plan is None else _drawn_from(self.plan, "" if self.launched is None else self.launched.name)
 
 
-def view_of(data: Any) -> PlanView:
-    """Return the view that `PlanView.as_json` was made of. Fields that this version does not know are left out."""
-    operators = tuple(map(_operator, data["operators"]))
-    streams = tuple(
-        _make(StreamView, stream, sinks=tuple(_make(SinkView, sink) for sink in stream["sinks"])) for stream in data["streams"]
-    )
-    stages = tuple(_make(StageView, stage, operators=tuple(stage["operators"])) for stage in data["stages"])
-    modules = tuple(map(_operator, data["modules"]))
-    kept = {name: data[name] for name in ("application", "step")}
-    return PlanView(operators=operators, streams=streams, stages=stages, modules=modules, **kept)
-
-
-def _operator(data: Any) -> OperatorView:
-    properties = tuple(_make(PropertyView, each) for each in data["properties"])
-    ports = {side: tuple(_make(PortView, each) for each in data[side]) for side in ("inputs", "outputs")}
-    operator: OperatorView = _make(OperatorView, data, properties=properties, **ports)
-    return operator
-
-
-def _make(cls: type[Any], data: Any, **instead: Any) -> Any:
-    names = [field.name for field in attrs.fields(cls)]
-    return cls(**{name: data[name] for name in names if name in data and name not in instead}, **instead)
+def view_of(data: Any, tp: Any = PlanView) -> Any:
+    """Return the view that `PlanView.as_json` was made of, or a part of it, without fields that are not known here."""
+    if attrs.has(tp):
+        return tp(**{name: view_of(data[name], kind) for name, kind in get_type_hints(tp).items() if name in data})
+    return tuple(view_of(each, get_args(tp)[0]) for each in data) if get_origin(tp) is tuple else data
 
 
 def _drawn_from(plan: WindowPlan, name: str) -> PlanView:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import dropwhile, takewhile
 from typing import Any
 
@@ -32,6 +33,16 @@ class Abort(BaseException):
     def __init__(self, error: DagflowError) -> None:
         super().__init__(error)
         self.error = error
+
+
+@contextmanager
+def reported_errors() -> Iterator[None]:
+    """Turn the end of a task into the error that a run would report."""
+    try:
+        yield
+    except Abort as end:
+        cause = end.__cause__
+        raise end.error from (end.error.__cause__ if cause is end.error else cause)
 
 
 def abort(

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 import attrs
 
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+"""The name that Hive, Spark and Arrow give the folder of rows without a value."""
 _KEY = re.compile(r"([^=/]+)=([^/]*)")
 
 

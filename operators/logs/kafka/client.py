@@ -11,16 +11,13 @@ from typing import Any, TypeVar
 import attrs
 
 from operators.logs.errors import LogUnavailable, TopicReplaced
-from operators.logs.kafka.settings import ClientSettings, is_missing, load_kafka
+from operators.logs.kafka.settings import UNSUPPORTED, ClientSettings, identity_of, is_missing, load_kafka
 from operators.logs.kafka.stream import KafkaStream
 from operators.logs.protocol import LogPartition, Topics, partition_name
 
 T = TypeVar("T")
 
 _IDENTITY_TIMEOUT = 2.0
-_NO_IDENTITY = "A" * 22
-"""The id of a topic on servers without ids, which are older than Kafka 2.8: zero, in base64."""
-_UNSUPPORTED = frozenset({"UNSUPPORTED_VERSION", "_UNSUPPORTED_FEATURE"})
 _WITHOUT_IDENTITIES: set[str] = set()
 """Servers that have refused to describe topics, because they are too old."""
 _PAUSE = 0.1
@@ -215,12 +212,12 @@ class KafkaClient:
         identities = {}
         for name, future in self._describe(topics, _IDENTITY_TIMEOUT).items():
             try:
-                identities[name] = str(future.result().topic_id)
+                identities[name] = identity_of(future.result())
             except self._kafka.KafkaException as error:
-                if error.args[0].name() in _UNSUPPORTED:
+                if error.args[0].name() in UNSUPPORTED:
                     _WITHOUT_IDENTITIES.add(self.settings.servers)
                     return {}
-        return {name: identity for name, identity in identities.items() if identity != _NO_IDENTITY}
+        return {name: identity for name, identity in identities.items() if identity is not None}
 
     def _describe(self, topics: Sequence[str], timeout: float) -> Mapping[str, Future[Any]]:
         asked: Mapping[str, Future[Any]] = self.admin.describe_topics(
@@ -234,7 +231,7 @@ class KafkaClient:
         with self._asking(f"opening {name}"):
             while True:
                 try:
-                    seen = str(self._describe([topic], self.settings.timeout)[topic].result().topic_id)
+                    seen = identity_of(self._describe([topic], self.settings.timeout)[topic].result())
                     break
                 except self._kafka.KafkaException as error:
                     if not is_missing(error.args[0]):
@@ -242,7 +239,7 @@ class KafkaClient:
                     if time.monotonic() - began > self.settings.timeout:
                         raise TopicReplaced(operator="", partition=name, reason="the log no longer has it") from None
                 time.sleep(_PAUSE)
-        if seen not in (identity, _NO_IDENTITY):
+        if seen not in (identity, None):
             reason = "it was deleted and created again since the window was planned"
             raise TopicReplaced(operator="", partition=name, reason=reason)
         self._identified[topic] = identity

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Generic, get_args
+from typing import Any, ClassVar, Generic
 
 import attrs
 from typing_extensions import TypeVar
 
-from dagflow import DAG, ErrorRecord, Module, OperatorContext, ProxyOutputPort, ReaderRecord
-from dagflow.config import Seconds, Secret, one_of, seconds_of
+from dagflow import OperatorContext
+from operators.logs.access import ReadsLog
 from operators.logs.block_reader import AbstractLogReader
 from operators.logs.blocks import PartitionPosition
 from operators.logs.kafka.client import KafkaLog
-from operators.logs.kafka.settings import OWN_SETTINGS, load_kafka
-from operators.logs.log_input import LogInputProperties, OnError
-from operators.logs.messages import LogMessage
+from operators.logs.kafka.settings import KafkaProperties, UsesKafka
+from operators.logs.log_input import AbstractLogInput
 from operators.logs.splitter_input import AbstractLogSplitterInput
 from operators.names import one_or_more
-from operators.problems import all_problems
 
 R = TypeVar("R", default=bytes)
 
 
 @attrs.define(slots=False)
-class KafkaSplitterInput(AbstractLogSplitterInput):
+class KafkaTopics(KafkaProperties):
+    """The topics that are read: see KafkaSplitterInput."""
+
+    topics: tuple[str, ...] = attrs.field(converter=one_or_more)
+    commit_group: str | None = attrs.field(default=None, kw_only=True)
+
+
+@attrs.define(slots=False)
+class KafkaSplitterInput(KafkaTopics, UsesKafka, AbstractLogSplitterInput):
     """Plans the messages of Kafka topics that are new, as ranges of offsets (`pip install 'dagflow[kafka]'`).
 
     Positions are in the plans and ledgers of the run, not in a consumer group. `AbstractLogSplitterInput` explains planning,
@@ -47,18 +52,6 @@ class KafkaSplitterInput(AbstractLogSplitterInput):
     (False, True)
     """
 
-    bootstrap_servers: str = attrs.field(validator=attrs.validators.instance_of(str))
-    topics: tuple[str, ...] = attrs.field(converter=one_or_more)
-    config: Mapping[str, Secret] = attrs.field(factory=dict, kw_only=True, repr=False)
-    timeout: Seconds = attrs.field(default=30.0, kw_only=True, converter=seconds_of, validator=attrs.validators.gt(0))
-    commit_group: str | None = attrs.field(default=None, kw_only=True)
-
-    def check(self) -> None:
-        """Raise ValueError for properties that no cluster can have, and PackageMissing."""
-        load_kafka(type(self).__name__)
-        with all_problems(super().check) as problems:
-            problems.extend(server_problems(self.bootstrap_servers, self.config))
-
     @property
     def log(self) -> KafkaLog:
         """The cluster."""
@@ -68,7 +61,6 @@ class KafkaSplitterInput(AbstractLogSplitterInput):
         """Begin without a connection, and with nothing seen."""
         super().setup(context)
         self._planned: dict[int, dict[str, PartitionPosition]] = {}
-        self._warned: set[str] = set()
 
     def end_window(self) -> None:
         """Keep the positions until the window is committed."""
@@ -82,13 +74,25 @@ class KafkaSplitterInput(AbstractLogSplitterInput):
             offsets = [(each.topic, each.partition, each.offset) for each in positions.values()]
             client: Any = self._connected.client
             problem = client.commit(self.commit_group, offsets)
-            if problem is not None and not self._warned:
-                self._warned.add(problem)
-                self._context.warn(f"positions are not written to the consumer group {self.commit_group!r}: {problem}")
+            if problem is not None:
+                text = f"positions are not written to the consumer group {self.commit_group!r}: {problem}"
+                self.warn_once("commit_group", text)
+
+
+@attrs.define(slots=False)
+class ReadsKafka(UsesKafka, ReadsLog):
+    """Reads ranges of offsets of Kafka topics: the half of a reader that is the same for records and for columns."""
+
+    bootstrap_servers: str = attrs.field(kw_only=True, validator=attrs.validators.instance_of(str))
+
+    @property
+    def log(self) -> KafkaLog:
+        """The cluster."""
+        return KafkaLog(self.bootstrap_servers, self.config, self.timeout, self.batch_bytes)
 
 
 @attrs.define
-class KafkaBlockReader(AbstractLogReader[R], Generic[R]):
+class KafkaBlockReader(ReadsKafka, AbstractLogReader[R], Generic[R]):
     """Reads ranges of offsets of Kafka topics, each message once (`pip install 'dagflow[kafka]'`).
 
     `messages` has values, converted by `convert_to_record`, with their offsets as positions; `batches` has all columns of
@@ -103,24 +107,9 @@ class KafkaBlockReader(AbstractLogReader[R], Generic[R]):
     Counters, errors: see AbstractLogReader.
     """
 
-    bootstrap_servers: str = attrs.field(kw_only=True, validator=attrs.validators.instance_of(str))
-    config: Mapping[str, Secret] = attrs.field(factory=dict, kw_only=True, repr=False)
-    timeout: Seconds = attrs.field(default=30.0, kw_only=True, converter=seconds_of, validator=attrs.validators.gt(0))
-
-    def check(self) -> None:
-        """Raise ValueError for properties that no cluster can have, and PackageMissing."""
-        load_kafka(type(self).__name__)
-        with all_problems(super().check) as problems:
-            problems.extend(server_problems(self.bootstrap_servers, self.config))
-
-    @property
-    def log(self) -> KafkaLog:
-        """The cluster."""
-        return KafkaLog(self.bootstrap_servers, self.config, self.timeout, self.batch_bytes)
-
 
 @attrs.define(slots=False)
-class KafkaInput(LogInputProperties, Module, Generic[R]):
+class KafkaInput(KafkaTopics, AbstractLogInput[R], Generic[R]):
     """Reads Kafka topics, each message once: a KafkaSplitterInput and a KafkaBlockReader.
 
     KafkaScanInput reads the values of messages as typed columns. The port `errors` has bad messages, and ranges that were lost
@@ -146,52 +135,5 @@ class KafkaInput(LogInputProperties, Module, Generic[R]):
     False
     """
 
-    bootstrap_servers: str = attrs.field(validator=attrs.validators.instance_of(str))
-    topics: tuple[str, ...] = attrs.field(converter=one_or_more)
-    convert_to_record: Callable[[bytes], R | None] | None = attrs.field(default=None, kw_only=True)
-    on_bad_message: OnError = attrs.field(default="fail", kw_only=True, validator=one_of(get_args(OnError)))
-    config: Mapping[str, Secret] = attrs.field(factory=dict, kw_only=True, repr=False)
-    timeout: Seconds = attrs.field(default=30.0, kw_only=True, converter=seconds_of, validator=attrs.validators.gt(0))
-    commit_group: str | None = attrs.field(default=None, kw_only=True)
-
-    batches = ProxyOutputPort[LogMessage]()
-    messages = ProxyOutputPort[ReaderRecord[R]]()
-    errors = ProxyOutputPort[ErrorRecord]()
-    splitter_errors = ProxyOutputPort[ErrorRecord]()
-
-    def populate_dag(self, dag: DAG) -> None:
-        """Splitter, reader, and the blocks between them."""
-        cluster: dict[str, Any] = {
-            "bootstrap_servers": self.bootstrap_servers,
-            "config": self.config,
-            "timeout": self.timeout,
-        }
-        splitter = dag.add_operator(
-            "splitter",
-            KafkaSplitterInput(
-                topics=self.topics,
-                commit_group=self.commit_group,
-                value_format=self.convert_to_record or "json",
-                **cluster,
-                **self.planning(),
-            ),
-        )
-        made: KafkaBlockReader[R] = KafkaBlockReader(  # no [R]: of bytes where nothing is converted, which may be batches then
-            self.convert_to_record, on_error=self.on_bad_message, **cluster, **self.reading()
-        )
-        reader = dag.add_operator("reader", made)
-        dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
-        self.batches.set(reader.batches)
-        self.messages.set(reader.messages)
-        self.errors.set(reader.errors)
-        self.splitter_errors.set(splitter.errors)
-
-
-def server_problems(servers: str, config: Mapping[str, Any]) -> list[str]:
-    """Return the problems with the properties that operators of a cluster share."""
-    problems = []
-    if not servers:
-        problems.append("bootstrap_servers is empty: write host:9092")
-    if own := sorted(OWN_SETTINGS.intersection(config)):
-        problems.append(f"config has {', '.join(own)}: set by dagflow, which reads each message once by it")
-    return problems
+    splitter_class: ClassVar[Any] = KafkaSplitterInput
+    reader_class: ClassVar[Any] = KafkaBlockReader

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 
+from dagflow.config import Seconds, Secret, seconds_of
 from dagflow.errors import PackageMissing
 from operators.logs.errors import LogRefused, LogUnavailable
+from operators.problems import all_problems
 
 OWN_SETTINGS = frozenset(
     {
@@ -55,8 +57,10 @@ _MISSING = frozenset({"UNKNOWN_TOPIC_ID", "UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_PAR
 _VAGUE = frozenset({"_ALL_BROKERS_DOWN", "_TIMED_OUT", "_TRANSPORT"})
 NEEDS = "Read and Describe on the topics"
 _LOGIN = "another user, password or sasl.mechanism in config"
-_ACCESS = {"AUTHORIZATION": NEEDS, "AUTHENTICATION": _LOGIN, "SASL": _LOGIN, "_SSL": "other certificates in config"}
+LOGIN_NEEDS = {"AUTHENTICATION": _LOGIN, "SASL": _LOGIN, "_SSL": "other certificates in config"}
 """The needs of a client that the server refuses, by a part of the error's name."""
+UNSUPPORTED = frozenset({"UNSUPPORTED_VERSION", "_UNSUPPORTED_FEATURE"})
+"""The answers of servers that are too old to describe topics."""
 
 
 def is_missing(problem: Any) -> bool:
@@ -72,6 +76,44 @@ def load_kafka(operator: str) -> Any:
     except ImportError as error:
         raise PackageMissing(needed_by=operator, package="confluent-kafka", install="'dagflow[kafka]'") from error
     return confluent_kafka
+
+
+def identity_of(described: Any) -> str | None:
+    """Return the id of a topic by its description; None from servers without ids, which are older than Kafka 2.8."""
+    identity = str(getattr(described, "topic_id", None) or "")
+    return identity if identity.strip("A") else None  # zero, in base64
+
+
+@attrs.define(slots=False)
+class KafkaProperties:
+    """The properties by which operators reach a cluster.
+
+    Args:
+        bootstrap_servers: `host:9092`, or several, separated by commas.
+        config: further settings of librdkafka, for security for example. They are shown nowhere.
+        timeout: the time without any answer before the step fails, and is retried.
+    """
+
+    bootstrap_servers: str = attrs.field(validator=attrs.validators.instance_of(str))
+    config: Mapping[str, Secret] = attrs.field(factory=dict, kw_only=True, repr=False)
+    timeout: Seconds = attrs.field(default=30.0, kw_only=True, converter=seconds_of, validator=attrs.validators.gt(0))
+
+
+@attrs.define(slots=False)
+class UsesKafka(KafkaProperties):
+    """An operator that reaches a cluster. `own_settings`: those of librdkafka that it sets itself, and `own_reason` why."""
+
+    own_settings: ClassVar[frozenset[str]] = OWN_SETTINGS
+    own_reason: ClassVar[str] = "set by dagflow, which reads each message once by it"
+
+    def check(self) -> None:
+        """Raise ValueError for properties that no cluster can have, and PackageMissing."""
+        load_kafka(type(self).__name__)
+        with all_problems(super().check) as problems:  # type: ignore[misc]  # this class stands before an operator
+            if not self.bootstrap_servers:
+                problems.append("bootstrap_servers is empty: write host:9092")
+            if own := sorted(self.own_settings.intersection(self.config)):
+                problems.append(f"config has {', '.join(own)}: {self.own_reason}")
 
 
 @attrs.define(eq=False)
@@ -119,7 +161,7 @@ class ClientSettings:
         if problem is None or not self.is_refusal(problem):
             reason = "no answer" if problem is None else problem.str()
             return LogUnavailable(log=self.place, doing=doing, reason=reason)
-        needs = next((text for part, text in _ACCESS.items() if part in problem.name()), "")
+        needs = next((text for part, text in {"AUTHORIZATION": NEEDS, **LOGIN_NEEDS}.items() if part in problem.name()), "")
         more = {"help": "correct the settings in config"} if problem.name() == "_INVALID_ARG" else {}
         return LogRefused(log=self.place, doing=doing, reason=problem.str(), needs=needs, **more)
 

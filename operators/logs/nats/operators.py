@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from typing import Any, Generic, get_args
+from collections.abc import Sequence
+from typing import Any, ClassVar, Generic
 
 import attrs
 from typing_extensions import TypeVar
 
-from dagflow import DAG, ErrorRecord, Module, ProxyOutputPort, ReaderRecord
-from dagflow.config import Seconds, Secret, one_of, seconds_of
+from dagflow.config import Seconds, Secret, seconds_of
 from dagflow.errors import PackageMissing
+from operators.logs.access import ReadsLog
 from operators.logs.block_reader import AbstractLogReader
-from operators.logs.log_input import LogInputProperties, OnError
-from operators.logs.messages import LogMessage
+from operators.logs.log_input import AbstractLogInput
 from operators.logs.nats.connection import NatsServer
 from operators.logs.nats.streams import NatsLog
 from operators.logs.protocol import Topics
@@ -23,9 +22,6 @@ from operators.names import one_or_more
 from operators.problems import all_problems
 
 R = TypeVar("R", default=bytes)
-
-
-SERVER_PROPERTIES = ("servers", "subjects", "credentials", "domain", "timeout")
 
 
 def load_client(operator: str) -> None:
@@ -43,14 +39,12 @@ class NatsProperties:
     Args:
         servers: URLs, separated by commas: `nats://host:4222`. A user, a password or a token may stand before the
             host. They are shown nowhere.
-        subjects: filters of the messages that are read, with `*` and `>`; none: all messages of the streams.
         credentials: the path of a file with the credentials of a user (`.creds`), on the driver and on all executors.
         domain: the domain of JetStream, where the servers are leaf nodes.
         timeout: how long the servers may be away before the step fails, and is tried again.
     """
 
-    servers: Secret = attrs.field(kw_only=True, repr=False, validator=attrs.validators.instance_of(str))
-    subjects: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=one_or_more)
+    servers: Secret = attrs.field(repr=False, validator=attrs.validators.instance_of(str))
     credentials: str | None = attrs.field(default=None, kw_only=True)
     domain: str | None = attrs.field(default=None, kw_only=True)
     timeout: Seconds = attrs.field(default=10.0, kw_only=True, converter=seconds_of, validator=attrs.validators.gt(0))
@@ -60,14 +54,27 @@ class NatsProperties:
         """The servers."""
         return NatsServer(self.servers, self.credentials, self.domain, self.timeout)
 
-    def nats_problems(self) -> list[str]:
-        """Return what is wrong with the properties. Raises PackageMissing."""
+
+@attrs.define(slots=False)
+class UsesNats(NatsProperties):
+    """An operator that reaches servers."""
+
+    def check(self) -> None:
+        """Raise ValueError where properties contradict each other, and PackageMissing."""
         load_client(type(self).__name__)
-        problems = self.nats_server.problems()
-        wrong = [each for each in self.subjects if not is_subject(each)]
-        return problems + [
-            f"subjects has {each!r}: a subject is words with dots, where * is any word, and > the rest" for each in wrong
-        ]
+        with all_problems(super().check) as problems:  # type: ignore[misc]  # this class stands before an operator
+            problems.extend(self.nats_server.problems())
+
+
+@attrs.define(slots=False)
+class NatsMessages(NatsProperties):
+    """The messages that are read.
+
+    Args:
+        subjects: filters, with `*` and `>`; none: all messages of the streams.
+    """
+
+    subjects: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=one_or_more)
 
 
 def stream_problems(topics: Sequence[Any]) -> list[str]:
@@ -95,8 +102,14 @@ def is_subject(text: str) -> bool:
     return all(words) and ">" not in words[:-1] and not any(character.isspace() for character in text)
 
 
+def subject_problems(subjects: Sequence[str]) -> list[str]:
+    """Return what is wrong with filters of subjects."""
+    wrong = [each for each in subjects if not is_subject(each)]
+    return [f"subjects has {each!r}: a subject is words with dots, where * is any word, and > the rest" for each in wrong]
+
+
 @attrs.define(slots=False)
-class NatsSplitterInput(NatsProperties, AbstractLogSplitterInput):
+class NatsSplitterInput(NatsMessages, UsesNats, AbstractLogSplitterInput):
     """Plans the new messages of JetStream's streams, as ranges of their sequences.
 
     `topics` are streams, each with one partition. A stream must have the retention policy `limits`. Messages that were deleted
@@ -104,7 +117,8 @@ class NatsSplitterInput(NatsProperties, AbstractLogSplitterInput):
     of them may have had other subjects: all count as lost.
 
     Args:
-        servers, subjects, credentials, domain, timeout: see NatsProperties.
+        servers, credentials, domain, timeout: see NatsProperties.
+        subjects: see NatsMessages.
         topics, start, block_records, block_bytes, window_blocks, scan_interval_millis, on_lost, wait, event_time,
             value_format, out_of_orderness, idle_timeout: see AbstractLogSplitterInput.
     """
@@ -112,7 +126,7 @@ class NatsSplitterInput(NatsProperties, AbstractLogSplitterInput):
     def check(self) -> None:
         """Raise ValueError for properties that no server can have, and PackageMissing."""
         with all_problems(super().check) as problems:
-            problems.extend(self.nats_problems())
+            problems.extend(subject_problems(self.subjects))
             problems.extend(stream_problems(self.topics))
 
     def state_properties(self) -> tuple[str, ...]:
@@ -125,8 +139,25 @@ class NatsSplitterInput(NatsProperties, AbstractLogSplitterInput):
         return NatsLog(self.nats_server, self.subjects)
 
 
+@attrs.define(slots=False)
+class ReadsNats(NatsMessages, UsesNats, ReadsLog):
+    """Reads ranges of sequences of streams: the half of a reader that is the same for records and for columns."""
+
+    servers: Secret = attrs.field(kw_only=True, repr=False, validator=attrs.validators.instance_of(str))
+
+    def check(self) -> None:
+        """Raise ValueError where properties contradict each other, and PackageMissing."""
+        with all_problems(super().check) as problems:
+            problems.extend(subject_problems(self.subjects))
+
+    @property
+    def log(self) -> NatsLog:
+        """The streams of the servers."""
+        return NatsLog(self.nats_server, self.subjects, self.batch_bytes)
+
+
 @attrs.define
-class NatsBlockReader(NatsProperties, AbstractLogReader[R], Generic[R]):
+class NatsBlockReader(ReadsNats, AbstractLogReader[R], Generic[R]):
     """Reads ranges of sequences of JetStream's streams, each message once.
 
     The key of a message is its subject, its offset the sequence. Of headers that have the same name, the last one is read: the
@@ -138,19 +169,9 @@ class NatsBlockReader(NatsProperties, AbstractLogReader[R], Generic[R]):
             AbstractLogReader.
     """
 
-    def check(self) -> None:
-        """Raise ValueError where properties contradict each other, and PackageMissing."""
-        with all_problems(super().check) as problems:
-            problems.extend(self.nats_problems())
-
-    @property
-    def log(self) -> NatsLog:
-        """The streams of the servers."""
-        return NatsLog(self.nats_server, self.subjects, self.batch_bytes)
-
 
 @attrs.define(slots=False)
-class NatsInput(LogInputProperties, Module, Generic[R]):
+class NatsInput(NatsMessages, AbstractLogInput[R], Generic[R]):
     """Reads the new messages of JetStream's streams, each once: a NatsSplitterInput and a NatsBlockReader.
 
     NatsScanInput reads the values of messages as typed columns. The port `errors` has bad messages, and ranges that were lost
@@ -161,7 +182,8 @@ class NatsInput(LogInputProperties, Module, Generic[R]):
     example and the guarantees.
 
     Args:
-        servers, subjects, credentials, domain, timeout: see NatsProperties.
+        servers, credentials, domain, timeout: see NatsProperties.
+        subjects: see NatsMessages.
         topics: streams, by names and by patterns, which begin with `^`.
         convert_to_record: a function of a message's value for `messages`; None: the bytes. A field for `event_time` is read by
             it, too; without it, values are JSON.
@@ -178,30 +200,7 @@ class NatsInput(LogInputProperties, Module, Generic[R]):
     False
     """
 
-    servers: Secret = attrs.field(repr=False, validator=attrs.validators.instance_of(str))
+    splitter_class: ClassVar[Any] = NatsSplitterInput
+    reader_class: ClassVar[Any] = NatsBlockReader
+
     topics: tuple[str, ...] = attrs.field(kw_only=True, converter=one_or_more)
-    subjects: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=one_or_more)
-    convert_to_record: Callable[[bytes], R | None] | None = attrs.field(default=None, kw_only=True)
-    on_bad_message: OnError = attrs.field(default="fail", kw_only=True, validator=one_of(get_args(OnError)))
-    credentials: str | None = attrs.field(default=None, kw_only=True)
-    domain: str | None = attrs.field(default=None, kw_only=True)
-    timeout: Seconds = attrs.field(default=10.0, kw_only=True, converter=seconds_of, validator=attrs.validators.gt(0))
-
-    messages = ProxyOutputPort[ReaderRecord[R]]()
-    batches = ProxyOutputPort[LogMessage]()
-    errors = ProxyOutputPort[ErrorRecord]()
-    splitter_errors = ProxyOutputPort[ErrorRecord]()
-
-    def populate_dag(self, dag: DAG) -> None:
-        """Splitter, reader, and the blocks between them."""
-        server = {name: getattr(self, name) for name in SERVER_PROPERTIES}
-        plans = NatsSplitterInput(topics=self.topics, value_format=self.convert_to_record or "json", **server, **self.planning())
-        reads: NatsBlockReader[R] = NatsBlockReader(
-            self.convert_to_record, on_error=self.on_bad_message, **server, **self.reading()
-        )
-        splitter, reader = dag.add_operator("splitter", plans), dag.add_operator("reader", reads)
-        dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
-        self.messages.set(reader.messages)
-        self.batches.set(reader.batches)
-        self.errors.set(reader.errors)
-        self.splitter_errors.set(splitter.errors)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as t
 
-from operators.formats.options import NO_VALUE
+from dagflow.scan import NO_VALUE
 from operators.sinks.encoding.plain_text import check_held
 from operators.sinks.errors import PartitionColumnRefused
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import attrs
 
-from dagflow.errors import PackageMissing
 from operators.logs.errors import LogRefused, LogUnavailable
+from operators.logs.kafka.settings import LOGIN_NEEDS, UNSUPPORTED, identity_of, load_kafka
 from operators.sinks.logs.client import LogBounds, MessageMark, Outgoing
 from operators.sinks.logs.errors import LogNotWritable, MessageRefused
 
@@ -55,27 +55,14 @@ _POLL, _REPORTS = 0.1, 2.0
 
 _AWAY = ("_TRANSPORT", "_TIMED_OUT", "_MSG_TIMED_OUT", "_RESOLVE", "_ALL_BROKERS_DOWN", "_WAIT_COORD", "_FATAL")
 _NEEDS = "WRITE, READ and DESCRIBE on the topic (before Kafka 3.0 also IDEMPOTENT_WRITE on the cluster)"
-_LOGIN = "another user, password or sasl.mechanism in config"
-_ACCESS = {"AUTHORIZATION": _NEEDS, "_AUTHENTICATION": _LOGIN, "SASL": _LOGIN, "_SSL": "other certificates in config"}
+_ACCESS = {"AUTHORIZATION": _NEEDS, **LOGIN_NEEDS}
 """The needs of a client that the server refuses, by a part of the name of the error."""
 _NO_TOPIC = "create the topic, or correct its name"
 _TOO_LARGE = ("MSG_SIZE_TOO_LARGE", "INVALID_MSG_SIZE", "INVALID_RECORD", "INVALID_TIMESTAMP", "RECORD_LIST_TOO_LARGE")
 _CONSEQUENCES = ("_PURGE_QUEUE", "_PURGE_INFLIGHT", "_FATAL", "_GAPLESS_GUARANTEE")
-_LACKING = ("_UNSUPPORTED_FEATURE", "UNSUPPORTED_VERSION")
-"""The answers of servers that cannot describe a topic."""
 _DESCRIBE_TIMEOUT, _DESCRIBE_AGAIN = 5.0, 30.0
 _QUIET = logging.getLogger("dagflow.librdkafka")  # what it would log by itself is raised, or noticed by `error_cb`
 _QUIET.disabled = True
-
-
-def load_client(operator: str) -> Any:
-    """Return the package confluent-kafka. Raises PackageMissing."""
-    try:
-        import confluent_kafka
-        import confluent_kafka.admin
-    except ImportError as error:
-        raise PackageMissing(needed_by=operator, package="confluent-kafka", install="'dagflow[kafka]'") from error
-    return confluent_kafka
 
 
 @attrs.frozen
@@ -96,7 +83,7 @@ class KafkaTopic:
     @contextlib.contextmanager
     def connected(self, doing: str) -> Iterator[OpenTopic]:
         """See `LogTarget.connected`. Clients are kept for the next time."""
-        kafka = load_client("KafkaWriter")
+        kafka = load_kafka("KafkaWriter")
         opened = OpenTopic(self, _clients(self), doing)
         opened.clients.forget()
         try:
@@ -154,7 +141,7 @@ class _Clients:
     def admin(self) -> Any:
         """Return the client for questions."""
         if self._admin is None:
-            admin = load_client("KafkaWriter").admin
+            admin = load_kafka("KafkaWriter").admin
             self._admin = admin.AdminClient(self.topic.settings(error_cb=self.notice))
         self._admin.poll(0)
         return self._admin
@@ -162,7 +149,7 @@ class _Clients:
     def producer(self) -> Any:
         """Return the producer."""
         if self._producer is None:
-            self._producer = load_client("KafkaWriter").Producer(
+            self._producer = load_kafka("KafkaWriter").Producer(
                 self.topic.settings(
                     **{
                         "acks": "all",
@@ -188,7 +175,7 @@ class _Clients:
             "auto.offset.reset": "earliest",
             "error_cb": self.notice,
         }
-        return load_client("KafkaWriter").Consumer(self.topic.settings(**own))
+        return load_kafka("KafkaWriter").Consumer(self.topic.settings(**own))
 
     def abandon(self) -> None:
         """Forget the producer and what it has not sent: nothing of it may be sent later."""
@@ -235,7 +222,7 @@ class OpenTopic:
 
     def state(self) -> LogBounds:
         """See `OpenLog.state`."""
-        kafka = load_client("KafkaWriter")
+        kafka = load_kafka("KafkaWriter")
         admin, spec = self.clients.admin(), kafka.admin.OffsetSpec
         count = self.partitions()
         parts = [kafka.TopicPartition(self.topic.topic, partition) for partition in range(count)]
@@ -247,7 +234,9 @@ class OpenTopic:
             {part.partition: future.result(self.topic.timeout).offset for part, future in futures.items()} for futures in asked
         )
         return LogBounds(
-            self._identity(), tuple(begins[partition] for partition in range(count)), tuple(ends[p] for p in range(count))
+            identity_of(self._description()),
+            tuple(begins[partition] for partition in range(count)),
+            tuple(ends[p] for p in range(count)),
         )
 
     def partitions(self) -> int:
@@ -260,18 +249,12 @@ class OpenTopic:
             raise self.error(described.error)
         return len(described.partitions)
 
-    def _identity(self) -> str | None:
-        """Return the id of the topic; None from servers that do not know any."""
-        described = self._description()
-        identity = None if described is None else str(getattr(described, "topic_id", None) or "")
-        return identity if identity and identity.strip("A") else None  # the id 0 is none
-
     def _description(self, **options: Any) -> Any:
         """Return the description of the topic; None from servers that cannot describe it, which are not asked again.
 
         Also None where there is no answer. Those servers are asked again later.
         """
-        kafka = load_client("KafkaWriter")
+        kafka = load_kafka("KafkaWriter")
         if time.monotonic() < self.clients.describes_from:
             return None
         seconds = min(self.topic.timeout, _DESCRIBE_TIMEOUT)
@@ -280,13 +263,13 @@ class OpenTopic:
             futures = self.clients.admin().describe_topics(asked, request_timeout=seconds, **options)
             return futures[self.topic.topic].result(2 * seconds)
         except (kafka.KafkaException, TimeoutError) as error:
-            is_lacking = isinstance(error, kafka.KafkaException) and error.args[0].name() in _LACKING
+            is_lacking = isinstance(error, kafka.KafkaException) and error.args[0].name() in UNSUPPORTED
             self.clients.describes_from = math.inf if is_lacking else time.monotonic() + _DESCRIBE_AGAIN
             return None
 
     def check(self) -> None:
         """Raise LogRefused where the user may not write or read, or the topic takes no messages as large as ours may be."""
-        kafka = load_client("KafkaWriter")
+        kafka = load_kafka("KafkaWriter")
         described = self._description(include_authorized_operations=True)
         allowed = None if described is None else getattr(described, "authorized_operations", None)
         if allowed:
@@ -307,7 +290,7 @@ class OpenTopic:
 
     def _config(self) -> Mapping[str, Any]:
         """Return the settings of the topic; none without the permission to see them."""
-        kafka = load_client("KafkaWriter")
+        kafka = load_kafka("KafkaWriter")
         if time.monotonic() < self.clients.describes_from:
             return {}
         resource = kafka.admin.ConfigResource(kafka.admin.ConfigResource.Type.TOPIC, self.topic.topic)
@@ -320,7 +303,7 @@ class OpenTopic:
 
     def marks(self, starts: Mapping[int, int], stops: Mapping[int, int]) -> Iterator[tuple[int, int, MessageMark | None]]:
         """See `OpenLog.marks`."""
-        kafka = load_client("KafkaWriter")
+        kafka = load_kafka("KafkaWriter")
         open_ = {partition for partition, start in starts.items() if start < stops.get(partition, start + 1)}
         if not open_:
             return
@@ -353,7 +336,7 @@ class OpenTopic:
 
     def send(self, owner: str, window: int, starts: Sequence[int], messages: Iterable[Outgoing]) -> None:
         """See `OpenLog.send`."""
-        kafka = load_client("KafkaWriter")
+        kafka = load_kafka("KafkaWriter")
         producer, failures = self.clients.producer(), list[Any]()
 
         def failed(error: Any, _: Any) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Generic
+from typing import Any, ClassVar, Generic
 
 import attrs
 from typing_extensions import TypeVar
 
-from dagflow.config import Seconds, Secret, seconds_of
+from operators.logs.kafka.settings import UsesKafka
 from operators.problems import all_problems
 from operators.sinks.logs.client import LogTarget
-from operators.sinks.logs.kafka import OWN_SETTINGS, KafkaTopic, load_client
+from operators.sinks.logs.kafka import OWN_SETTINGS, KafkaTopic
 from operators.sinks.logs.messages import Part
 from operators.sinks.logs.writer import LogWriter
 
@@ -21,7 +21,7 @@ _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 @attrs.define
-class KafkaWriter(LogWriter[T], Generic[T]):
+class KafkaWriter(UsesKafka, LogWriter[T], Generic[T]):
     """Publish each row as a message of a Kafka topic (`pip install 'dagflow[kafka]'`). `LogWriter` explains parts and staging.
 
     A window is published once it is decided, in order, and each of its messages is in its partition exactly once, also after a
@@ -43,13 +43,13 @@ class KafkaWriter(LogWriter[T], Generic[T]):
     "topic 'sales' of localhost:9092"
     """
 
-    bootstrap_servers: str = attrs.field(validator=attrs.validators.instance_of(str))
+    own_settings: ClassVar[frozenset[str]] = OWN_SETTINGS
+    own_reason: ClassVar[str] = "set by the writer, since its promises rest on it"
+
     topic: str = attrs.field(validator=attrs.validators.instance_of(str))
     key: str | Callable[[T], Any] | None = attrs.field(default=None, kw_only=True)
     partition: str | Callable[[T], int] | None = attrs.field(default=None, kw_only=True)
     time: str | Callable[[T], Any] | None = attrs.field(default=None, kw_only=True)
-    config: Mapping[str, Secret] = attrs.field(factory=dict, kw_only=True, repr=False)
-    timeout: Seconds = attrs.field(default=30.0, kw_only=True, converter=seconds_of, validator=attrs.validators.gt(0))
 
     def log(self) -> LogTarget:
         """Return the topic."""
@@ -61,16 +61,11 @@ class KafkaWriter(LogWriter[T], Generic[T]):
 
     def check(self) -> None:
         """Raise ValueError where properties contradict each other, and PackageMissing."""
-        load_client(type(self).__name__)
         config: Mapping[str, Any] = self.config  # what users write, of any type
         with all_problems(super().check) as problems:
-            if not self.bootstrap_servers:
-                problems.append("bootstrap_servers is empty: write host:9092")
             if not _TOPIC.fullmatch(self.topic) or self.topic in (".", ".."):
                 reason = "a topic has a name of at most 249 letters, digits, and any of ._-"
                 problems.append(f"topic is {self.topic!r}: {reason}" if self.topic else "topic is empty: name the topic")
-            if own := sorted(OWN_SETTINGS.intersection(self.config)):
-                problems.append(f"config has {', '.join(own)}: set by the writer, since its promises rest on it")
             problems += [
                 f"config[{name!r}] is a {type(value).__name__}, and must be text, a number or a function"
                 for name, value in config.items()

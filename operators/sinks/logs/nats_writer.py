@@ -8,9 +8,7 @@ from typing import Any, Generic
 import attrs
 from typing_extensions import TypeVar
 
-from dagflow.config import Seconds, Secret, seconds_of
-from operators.logs.nats.connection import NatsServer
-from operators.logs.nats.operators import is_subject, load_client
+from operators.logs.nats.operators import UsesNats, is_subject
 from operators.problems import all_problems
 from operators.sinks.logs.client import LogTarget
 from operators.sinks.logs.messages import MessageEncoder, Part
@@ -22,7 +20,7 @@ T = TypeVar("T", default=Any)
 
 
 @attrs.define
-class NatsWriter(LogWriter[T], Generic[T]):
+class NatsWriter(UsesNats, LogWriter[T], Generic[T]):
     """Publish each row as a message of a JetStream stream (`pip install 'dagflow[nats]'`). `LogWriter` explains the rest.
 
     A window is published once it is decided, in order, and each of its messages is in the stream exactly once, also after a
@@ -44,17 +42,12 @@ class NatsWriter(LogWriter[T], Generic[T]):
     "stream 'ORDERS' of nats://localhost:4222"
     """
 
-    servers: Secret = attrs.field(repr=False, validator=attrs.validators.instance_of(str))
     stream: str = attrs.field(validator=attrs.validators.instance_of(str))
     subject: str | Callable[[T], str] = attrs.field()
-    credentials: str | None = attrs.field(default=None, kw_only=True)
-    domain: str | None = attrs.field(default=None, kw_only=True)
-    timeout: Seconds = attrs.field(default=10.0, kw_only=True, converter=seconds_of, validator=attrs.validators.gt(0))
 
     def log(self) -> LogTarget:
         """Return the stream."""
-        server = NatsServer(self.servers, self.credentials, self.domain, self.timeout)
-        return NatsTarget(server, self.stream, self.max_message_bytes)
+        return NatsTarget(self.nats_server, self.stream, self.max_message_bytes)
 
     def parts(self) -> Mapping[str, Part]:
         """Return the subject."""
@@ -66,9 +59,7 @@ class NatsWriter(LogWriter[T], Generic[T]):
 
     def check(self) -> None:
         """Raise ValueError where properties contradict each other, and PackageMissing."""
-        load_client(type(self).__name__)
         with all_problems(super().check) as problems:
-            problems.extend(NatsServer(self.servers, self.credentials, self.domain, self.timeout).problems())
             if not self.stream or any(character in self.stream for character in " .*>/\\"):
                 problems.append(f"stream is {self.stream!r}: a stream has a name without blanks and any of .*>/\\")
             if isinstance(self.subject, str):

@@ -16,7 +16,7 @@ import re
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 import attrs
@@ -26,7 +26,6 @@ import pyarrow.compute as pc
 from dagflow import OperatorContext
 from dagflow.errors import DagflowError
 from dagflow.storage import (
-    BinaryReader,
     BinaryWriter,
     base_name,
     explained,
@@ -76,27 +75,13 @@ class StagedMessages:
         if lost is not None:
             raise StagedMessagesMissing(sink=sink, window=window, file=self.path, reason=lost)
         rows = 0
-        with contextlib.closing(system.open(self.path)) as file:
-            for batch in pa.ipc.open_stream(io.BufferedReader(_Raw(file), _READ_BYTES)):
+        with io.BufferedReader(cast("Any", system.open(self.path)), _READ_BYTES) as file:
+            for batch in pa.ipc.open_stream(file):
                 rows += batch.num_rows
                 yield batch
         if rows != self.messages:
             reason = f"it has {rows:,} messages, {self.messages:,} were written"
             raise StagedMessagesMissing(sink=sink, window=window, file=self.path, reason=reason)
-
-
-class _Raw(io.RawIOBase):
-    """A file of a file system, as Python's buffers want it."""
-
-    def __init__(self, file: BinaryReader) -> None:
-        super().__init__()
-        self._file = file
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        return self._file.readinto(buffer) or 0
 
 
 def staging_folder(folder: str) -> str:

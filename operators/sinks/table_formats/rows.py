@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 
 from dagflow import StagedWindow
 from dagflow.arrow_types import type_named
+from dagflow.scan import NO_VALUE
 from dagflow.storage import file_system
-from operators.formats.options import NO_VALUE
 
 
 @attrs.frozen(kw_only=True)

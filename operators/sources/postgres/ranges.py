@@ -8,12 +8,13 @@ from typing import Any
 
 import attrs
 
-from dagflow import InputOperator, OperatorContext, OutputPort, State
-from dagflow.config import MiB, Millis, Seconds, Secret, millis_of, not_negative, seconds_of
+from dagflow import OperatorContext, OutputPort, State
+from dagflow.config import MiB, Seconds, Secret, not_negative, seconds_of
 from dagflow.scaling import Backlog
 from operators.database.errors import DatabaseBusy
 from operators.database.postgres import is_dsn, load_driver, table_problem
-from operators.problems import all_problems
+from operators.polling import PollingInput
+from operators.problems import all_problems, below_one
 from operators.sources.errors import SourceTableReplaced
 from operators.sources.postgres.blocks import KeyBlock
 from operators.sources.postgres.source_table import SourceTable, TableName, reading, server_of
@@ -51,7 +52,6 @@ class NewRows:
         unsettled: a look that waits for transactions.
         looked: the time of the last look, by the monotonic clock; None before the first one.
         rate: blocks and bytes for a position, by the last window.
-        warned: what was told already.
     """
 
     def __init__(self) -> None:
@@ -59,11 +59,10 @@ class NewRows:
         self.unsettled: Unsettled | None = None
         self.looked: float | None = None
         self.rate: tuple[float, float] = (0.0, 0.0)
-        self.warned: set[str] = set()
 
 
 @attrs.define(slots=False)
-class PostgresRanges(InputOperator):
+class PostgresRanges(PollingInput):
     """Plans the rows of a table that are new, as ranges of keys with about equal numbers of rows.
 
     A run with `--once` reads what is committed when it first looks; a continuous one looks again after each interval. The
@@ -77,7 +76,6 @@ class PostgresRanges(InputOperator):
         block_rows: rows in a block, but for rows with equal keys; None: about 8 MiB of rows, 1,000 to 100,000.
         window_blocks: blocks in a window; None: 16 for each slot.
         writers_timeout: the time that transactions are waited for which are writing when the table is looked at.
-        scan_interval_millis: the time from one look to the next, in milliseconds; continuous runs only.
     """
 
     dsn: Secret = attrs.field(repr=False, validator=attrs.validators.instance_of(str))
@@ -87,7 +85,6 @@ class PostgresRanges(InputOperator):
     block_rows: int | None = attrs.field(default=None, kw_only=True)
     window_blocks: int | None = attrs.field(default=None, kw_only=True)
     writers_timeout: Seconds = attrs.field(default=60.0, kw_only=True, converter=seconds_of, validator=not_negative)
-    scan_interval_millis: Millis = attrs.field(default=1000, kw_only=True, converter=millis_of, validator=not_negative)
 
     blocks_metadata_output = OutputPort[KeyBlock]()
 
@@ -103,10 +100,7 @@ class PostgresRanges(InputOperator):
             problems.extend(dsn_and_table_problems(self.dsn, self.table, self.key))
             if self.lag is not None and self.lag <= 0:
                 problems.append(f"lag is {self.lag}, and must be a duration, such as 5min")
-            for name in ("block_rows", "window_blocks"):
-                value = getattr(self, name)
-                if value is not None and value <= 0:
-                    problems.append(f"{name} is {value}, and must be at least 1 (leave it out for the default)")
+            problems.extend(below_one(self, "block_rows", "window_blocks"))
 
     def state_properties(self) -> tuple[str, ...]:
         """Return the properties that give positions their meaning."""
@@ -127,7 +121,7 @@ class PostgresRanges(InputOperator):
 
     def setup(self, context: OperatorContext) -> None:
         """Begin with nothing found."""
-        self._context = context
+        super().setup(context)
         self._new = NewRows()
 
     def emit_tuples(self) -> None:
@@ -159,12 +153,8 @@ class PostgresRanges(InputOperator):
         return TableName(context.name, server_of(self.dsn).place, self.table, self.key, has_lag=self.lag is not None)
 
     def _is_time(self) -> bool:
-        now, new = self._context.clock.monotonic(), self._new
-        if new.unsettled is not None:
-            return now >= new.unsettled.due
-        if new.looked is None:
-            return True
-        return self._context.continuous and now - new.looked >= self.scan_interval_millis / 1000
+        waits = self._new.unsettled
+        return self.is_time(self._new.looked) if waits is None else self._context.clock.monotonic() >= waits.due
 
     def _look(self, cursor: Any, table: SourceTable) -> int | None:
         """Look for new rows. Return the position behind them if no transaction is writing that may add to them."""
@@ -244,10 +234,10 @@ class PostgresRanges(InputOperator):
     def _check_same(self, cursor: Any, table: SourceTable) -> None:
         """Raise SourceTableReplaced, and warn of what may cost rows or time."""
         if table.is_slow:
-            self._warn("index", f"table {table.path!r} has no index on {self.key!r}: each block takes a scan of all rows")
+            self.warn_once("index", f"table {table.path!r} has no index on {self.key!r}: each block takes a scan of all rows")
         if table.kind in ("r", "p") and not table.key_type.is_time:
             for (cached,) in cursor.execute(_CACHED, [table.qualified, self.key]).fetchall():
-                self._warn(
+                self.warn_once(
                     "cache",
                     f"the sequence of {self.key!r} in table {table.path!r} gives each session {cached} keys at once "
                     f"(CACHE {cached}): rows with keys below those that were read are never read",
@@ -260,20 +250,15 @@ class PostgresRanges(InputOperator):
             last, now = table.key_type.shown(self.position - 1), table.key_type.shown(newest)
             if is_other:
                 raise SourceTableReplaced(operator=self._context.name, table=table.path, last=last, newest=now)
-            self._warn(
+            self.warn_once(
                 "emptied",
                 f"table {table.path!r}: the newest {self.key} is {now}, and keys up to {last} were read: if keys begin anew, "
                 "these rows are not read",
             )
         elif is_other:
-            self._warn(
+            self.warn_once(
                 "replaced", f"table {table.path!r} was created again since the last window; reading continues behind its keys"
             )
-
-    def _warn(self, about: str, text: str) -> None:
-        if about not in self._new.warned:
-            self._new.warned.add(about)
-            self._context.warn(text)
 
 
 def dsn_and_table_problems(dsn: str, table: str, key: str) -> list[str]:

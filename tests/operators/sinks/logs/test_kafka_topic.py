@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from dagflow.errors import LogNotWritable, LogUnavailable, MessageRefused
 from operators import KafkaWriter
+from operators.logs.kafka.settings import identity_of
 from operators.sinks.logs import kafka
 from operators.sinks.logs.client import Outgoing
 from operators.sinks.logs.kafka import KafkaTopic, OpenTopic
@@ -90,10 +91,10 @@ def test_servers_that_did_not_describe_a_topic_once_are_asked_again(
     monkeypatch.setattr(kafka.time, "monotonic", lambda: now[0])
     servers: Any = Servers([answer, "an id"])
     log = OpenTopic(topic(), servers, "publishing")
-    assert [log._identity(), log._identity()] == [None, None]
+    assert [identity_of(log._description()) for _ in range(2)] == [None, None]
     assert servers.asked == 1
     now[0] += 1_000
-    assert log._identity() == ("an id" if is_asked_again else None)
+    assert identity_of(log._description()) == ("an id" if is_asked_again else None)
 
 
 @pytest.mark.parametrize(
