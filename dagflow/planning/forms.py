@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, get_origin
 
 import attrs
 
 from dagflow.model.graph.checks import CheckedDag
 from dagflow.model.graph.dag import PortName
-from dagflow.model.operator.ports import BATCH, IN_COLUMNS, NET, RECORD, STREAM, output_ports
+from dagflow.model.operator.ports import BATCH, IN_COLUMNS, NET, RECORD, STREAM, forms_handled, output_ports
 from dagflow.model.types.comparison import type_name
 from dagflow.model.types.forms import open_fields, schema_of
 from dagflow.planning.errors import NotSupported
@@ -37,6 +38,8 @@ def choose_forms(plan: Plan) -> Plan:
                     f"write a method of {type(node.operator).__name__} marked @{sink.port}.process",
                 )
             arriving = emitted[source]
+            if arriving == BATCH and _keeps_columns(dag, exchanges, source, sink):
+                offered = frozenset({BATCH})
             if sink in exchanges:
                 is_arrow = arriving == BATCH or exchanges[sink].kind == DATAFRAME or schema_of(dag.types[source]) is not None
                 crossing[sink] = BATCHES if is_arrow else PICKLED
@@ -50,7 +53,7 @@ def choose_forms(plan: Plan) -> Plan:
             if (handled[sink] in IN_COLUMNS) != (arriving == BATCH):
                 direction = "batches → records" if arriving == BATCH else "records → batches"
                 converted[sink] = "records → batches → records" if sink in converted else direction
-                _must_convert(dag, source, sink)
+                _must_convert(dag, source, sink, arriving)
         forms = {handled[sink] for _, sink in dag.upstream(name)} or {RECORD}
         for port in output_ports(type(node.operator)):
             out = PortName(name, port)
@@ -60,17 +63,32 @@ def choose_forms(plan: Plan) -> Plan:
             can = (
                 frozenset().union(*(node.operator.emitted_forms(port, form) for form in forms)) if port != "errors" else {RECORD}
             )
-            take = any(_takes_batches(dag, k, exchanges.get(k)) for k in stream.sinks)
+            take = any(_takes_batches(dag, exchanges, out, k) for k in stream.sinks)
             has_columns = schema_of(dag.types[out]) is not None  # else records of it cannot be emitted among batches
             emitted[out] = BATCH if BATCH in can and (RECORD not in can or (take and has_columns)) else RECORD
     return attrs.evolve(plan, forms=Forms(emitted, handled, converted, crossing))
 
 
-def _takes_batches(dag: CheckedDag, sink: PortName, exchange: Exchange | None) -> bool:
+def _takes_batches(dag: CheckedDag, exchanges: Mapping[PortName, Exchange], source: PortName, sink: PortName) -> bool:
     """Return whether batches suit a sink better than records. Keys that are functions need records anyway."""
+    exchange = exchanges.get(sink)
     if exchange is not None and exchange.key is not None and exchange.key.function is not None:
         return False
-    return exchange is not None or not IN_COLUMNS.isdisjoint(dag.nodes[sink.operator].operator.offered_forms(sink.port))
+    takes = exchange is not None or not IN_COLUMNS.isdisjoint(dag.nodes[sink.operator].operator.offered_forms(sink.port))
+    return takes or _keeps_columns(dag, exchanges, source, sink)
+
+
+def _keeps_columns(dag: CheckedDag, exchanges: Mapping[PortName, Exchange], source: PortName, sink: PortName) -> bool:
+    """Return whether an operator that selects rows by a function has to handle batches.
+
+    As records, rows without a class would have no columns for the operators behind it that take batches.
+    """
+    operator = dag.nodes[sink.operator].operator
+    if not operator.selects_rows or schema_of(dag.types[source]) is not None or BATCH not in forms_handled(operator, sink.port):
+        return False
+    outputs = (PortName(sink.operator, port) for port in output_ports(type(operator)) if port != "errors")
+    streams = ((out, dag.stream_from(out)) for out in outputs)
+    return any(_takes_batches(dag, exchanges, out, k) for out, stream in streams if stream is not None for k in stream.sinks)
 
 
 def preferred_form(arriving: str, offered: frozenset[str]) -> str:
@@ -83,8 +101,10 @@ def preferred_form(arriving: str, offered: frozenset[str]) -> str:
     return next(form for form in preference if form in offered)
 
 
-def _must_convert(dag: CheckedDag, source: PortName, sink: PortName) -> None:
+def _must_convert(dag: CheckedDag, source: PortName, sink: PortName, arriving: str) -> None:
     types = {dag.types[source], dag.types[sink]}
+    if arriving == BATCH and any((get_origin(tp) or tp) in (dict, Mapping) for tp in types):
+        return  # rows of batches are dicts
     if Any not in types and all(schema_of(tp) is None and open_fields(tp) is None for tp in types):
         keeps_rows = dag.nodes[sink.operator].operator.scope == "all"
         raise NotSupported(

@@ -15,8 +15,8 @@ from typing_extensions import TypeVar
 
 from dagflow import InputPort, OnBreach, Operator, OperatorContext, OutputPort, ReaderRecord, RejectLimit
 from dagflow.config import one_of, share
-from operators.conditions import is_expression, is_function
-from operators.transform.expressions import AnyExpression, function_name, function_or_expression, mask_of
+from operators.conditions import is_function
+from operators.transform.expressions import AnyExpression, function_name, function_or_expression, holds_for, mask_of
 
 T = TypeVar("T", default=Any)
 
@@ -72,6 +72,10 @@ class Expect(Operator, Generic[T]):
         self._context = context
         self._reason = f"expected {self.name}" if self.name else f"{self._title()} does not hold"
 
+    def offered_forms(self, port: str) -> frozenset[str]:
+        """Return records where the predicate is a function. Only rows that would lose their columns come in batches."""
+        return super().offered_forms(port) - ({"batch"} if callable(self.predicate) else set())
+
     @input.process(when=is_function("predicate"))
     def check_each(self, record: T) -> None:
         """Emit a record where it belongs."""
@@ -95,10 +99,13 @@ class Expect(Operator, Generic[T]):
             elif keeps:
                 yield record
 
-    @input.batch(when=is_expression("predicate"))
+    @input.batch
     def check_batch(self, batch: pa.RecordBatch) -> None:
-        """Do the same for a batch, where the predicate is an expression."""
-        mask = mask_of(batch, self.predicate, type(self).__name__)
+        """Do the same for a batch."""
+        if callable(self.predicate):
+            mask = holds_for(batch, self.predicate, self.input)
+        else:
+            mask = mask_of(batch, self.predicate, type(self).__name__)
         count = batch.num_rows - mask.true_count
         rejected = batch.filter(pc.invert(mask)) if count else None
         if rejected is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import re
 from collections.abc import Callable, Mapping
 from types import UnionType
@@ -12,6 +13,7 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dagflow import InputPort
 from dagflow.errors import suggest
 from operators.acero import acero, computed_by
 from operators.expressions.columns import Expression
@@ -151,6 +153,18 @@ def mask_of(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.Boolean
         refused = pa.ArrowTypeError(f"Filter expression must evaluate to bool, but it evaluates to {values.type}")
         _explain(refused, batch, expression, operator)
     return pc.fill_null(values, False)
+
+
+def holds_for(
+    batch: pa.RecordBatch, predicate: Callable[[Any], object], port: InputPort[Any], among: Any = None
+) -> pa.BooleanArray:
+    """Return the boolean of each row of a batch that has arrived at a port: true where a function of the record is.
+
+    `among`: the rows that it is called for; None: all.
+    """
+    asked = itertools.repeat(True) if among is None else among.to_pylist()
+    holds = [is_asked and bool(predicate(record)) for record, is_asked in zip(port.records_of(batch), asked, strict=False)]
+    return pa.array(holds, pa.bool_())
 
 
 def _one_batch(table: pa.Table, schema: pa.Schema) -> pa.RecordBatch:

@@ -11,9 +11,9 @@ import pyarrow as pa
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OutputPort
-from operators.conditions import is_expression, is_function
+from operators.conditions import is_function
 from operators.names import names_of_columns
-from operators.transform.expressions import AnyExpression, function_or_expression, read_by, rows_where
+from operators.transform.expressions import AnyExpression, function_or_expression, holds_for, read_by, rows_where
 
 T = TypeVar("T", default=Any)
 
@@ -59,6 +59,10 @@ class Filter(Operator, Generic[T]):
         other.only = columns
         return other
 
+    def offered_forms(self, port: str) -> frozenset[str]:
+        """Return records where the predicate is a function. Only rows that would lose their columns come in batches."""
+        return super().offered_forms(port) - ({"batch"} if callable(self.predicate) else set())
+
     @input.process(when=is_function("predicate"))
     def keep(self, record: T) -> None:
         """Emit a record if the predicate holds."""
@@ -70,10 +74,13 @@ class Filter(Operator, Generic[T]):
         """Do the same for many records at once."""
         self.output.emit_all(filter(self.predicate, records))  # type: ignore[arg-type]
 
-    @input.batch(when=is_expression("predicate"))
+    @input.batch
     def keep_batch(self, batch: pa.RecordBatch) -> None:
-        """Do the same for a batch, where the predicate is an expression."""
-        rows = rows_where(batch, self.predicate, type(self).__name__)
+        """Do the same for a batch."""
+        if callable(self.predicate):
+            rows = batch.filter(holds_for(batch, self.predicate, self.input))
+        else:
+            rows = rows_where(batch, self.predicate, type(self).__name__)
         if self.only is not None:
             rows = rows.select([name for name in rows.schema.names if name in self.only])
         if rows.num_rows:

@@ -17,7 +17,7 @@ from typing_extensions import TypeVar
 from dagflow import InputPort, OutputPort
 from dagflow.config import one_of
 from dagflow.errors import UnknownName
-from operators.transform.expressions import AnyExpression, function_or_expression, mask_of
+from operators.transform.expressions import AnyExpression, function_or_expression, holds_for, mask_of
 from operators.transform.own_ports import OwnPorts, fixed
 
 T = TypeVar("T", default=Any)
@@ -101,6 +101,10 @@ class Split(OwnPorts, Generic[T]):
     def _own_ports(self) -> tuple[Callable[..., dict[str, Any]], tuple[Any, ...]]:
         return _outputs, tuple(self.predicates)
 
+    def offered_forms(self, port: str) -> frozenset[str]:
+        """Return records where the predicates are functions. Only rows that would lose their columns come in batches."""
+        return super().offered_forms(port) - ({"batch"} if _has_functions(self) else set())
+
     @input.process(when=_has_functions)
     def split(self, record: T) -> None:
         """Emit the record on the ports whose predicates hold."""
@@ -122,12 +126,15 @@ class Split(OwnPorts, Generic[T]):
             if not matched:
                 rest(record)
 
-    @input.batch(when=lambda operator: not _has_functions(operator))
+    @input.batch
     def split_batch(self, batch: pa.RecordBatch) -> None:
-        """Do the same for expressions."""
+        """Do the same for a batch."""
         left: Any = None  # the rows that no predicate has held for so far
         for name, predicate in self.predicates.items():
-            mask = mask_of(batch, predicate, type(self).__name__)
+            if callable(predicate):
+                mask = holds_for(batch, predicate, self.input, among=None if self.matches == "all" else left)
+            else:
+                mask = mask_of(batch, predicate, type(self).__name__)
             self._emit_rows(self.outputs[name], batch, mask if left is None or self.matches == "all" else pc.and_(mask, left))
             left = pc.invert(mask) if left is None else pc.and_not(left, mask)
         self._emit_rows(self.rest, batch, left)

@@ -25,11 +25,11 @@ BUDGET = {
     "dagflow/model": 4294,
     "dagflow/packaging": 524,
     "dagflow/page": 1452,
-    "dagflow/planning": 1014,
+    "dagflow/planning": 1027,
     "dagflow/plugins": 30,
     "dagflow/ranges": 417,
     "dagflow/render": 1370,
-    "dagflow/runtime": 7342,
+    "dagflow/runtime": 7340,
     "dagflow/scaling": 302,
     "dagflow/scan": 2008,
     "dagflow/spark": 2128,
@@ -52,7 +52,7 @@ BUDGET = {
     "operators/sinks": 5248,
     "operators/sources": 726,
     "operators/tables": 655,
-    "operators/transform": 919,
+    "operators/transform": 935,
 }
 """Statements of each package, without imports and docstrings. A number may only fall: a commit that merges mechanisms lowers it.
 A new capability raises the number of its own package in the commit that adds it, whose message says what it bought."""

@@ -7,7 +7,6 @@ has emitted nothing, at what its handler returned.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import datetime
 import inspect
 from collections.abc import Callable, Iterator
@@ -145,9 +144,7 @@ _NAMED_TYPES = frozenset({bool, int, float, str, bytes, datetime.date, datetime.
 
 
 def _declaration(record: Any) -> str:
-    """Return the columns of a record with fields, as `Map(function, columns=…)` takes them; empty for others."""
-    if dataclasses.is_dataclass(record) or hasattr(record, "_fields"):
-        return type(record).__qualname__
+    """Return the columns of a dict, as `Map(function, columns=…)` takes them; empty for others."""
     if not isinstance(record, dict) or not all(isinstance(key, str) and key.isidentifier() for key in record):
         return ""
     kinds = {key: type(value).__name__ if type(value) in _NAMED_TYPES else "…" for key, value in record.items()}
