@@ -6,7 +6,6 @@ No message and no field holds the value of a secret: the code that raises passes
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
 
 from dagflow.errors import ConfigError, DagflowError
 from dagflow.errors.base import error
@@ -25,22 +24,21 @@ def _did_you_mean(name: str, known: Iterable[str], before: str, origin: str) -> 
     return [] if found is None else [f"  did you mean `{_as_given(before + found, origin)}`?"]
 
 
-@error(kw_only=True)
+@error("DF201", kw_only=True)
 class UnknownSetting(ConfigError):
     """A setting that neither the application nor the run has. `known` are the settings of the application, `known_run` those of the run.
 
     `name` is the part that is unknown, `place` what it was looked for in (`database` in `database.hots`, empty for the top).
     """
 
-    code: ClassVar[str] = "DF201"
-    example = {"key": "ouput", "origin": "-D", "name": "ouput", "known": ("output",), "known_run": ("runner", "window")}
-    general_remedy = "use a known name; `dagflow config APP` shows all settings"
     key: str
     origin: str
     name: str
     place: str = ""
     known: tuple[str, ...] = ()
     known_run: tuple[str, ...] = ()
+    example = {"key": "ouput", "origin": "-D", "name": "ouput", "known": ("output",), "known_run": ("runner", "window")}
+    general_remedy = "use a known name; `dagflow config APP` shows all settings"
 
     def message(self) -> str:
         lines = [f"there is no setting `{self.key}` ({self.origin})"]
@@ -61,17 +59,16 @@ class UnknownSetting(ConfigError):
         return "\n".join(lines)
 
 
-@error(kw_only=True)
+@error("DF202", kw_only=True)
 class UnknownOperatorName(ConfigError):
     """`operator.NAME…` where the DAG has no operator of that name."""
 
-    code: ClassVar[str] = "DF202"
-    example = {"key": "operator.raeder.max_readers", "origin": "-D", "name": "raeder", "known": ("reader", "sink")}
-    general_remedy = "use the name of an operator; `dagflow config APP` shows all settings"
     key: str
     origin: str
     name: str
     known: tuple[str, ...] = ()
+    example = {"key": "operator.raeder.max_readers", "origin": "-D", "name": "raeder", "known": ("reader", "sink")}
+    general_remedy = "use the name of an operator; `dagflow config APP` shows all settings"
 
     def message(self) -> str:
         if not self.name:
@@ -85,7 +82,7 @@ class UnknownOperatorName(ConfigError):
         return "\n".join(lines)
 
 
-@error(kw_only=True)
+@error("DF203", kw_only=True)
 class UnknownProperty(ConfigError):
     """`operator.NAME.PROPERTY` where the operator has no such property; `name` is the part that is unknown.
 
@@ -93,7 +90,13 @@ class UnknownProperty(ConfigError):
     `operator` is `*` when no operator at all has the property.
     """
 
-    code: ClassVar[str] = "DF203"
+    key: str
+    origin: str
+    operator: str
+    operator_class: str
+    name: str
+    inside: str = ""
+    known: tuple[str, ...] = ()
     example = {
         "key": "operator.reader.max_reader",
         "origin": "-D",
@@ -103,13 +106,6 @@ class UnknownProperty(ConfigError):
         "known": ("min_readers", "max_readers"),
     }
     general_remedy = "use a known property; `dagflow config APP` shows them all"
-    key: str
-    origin: str
-    operator: str
-    operator_class: str
-    name: str
-    inside: str = ""
-    known: tuple[str, ...] = ()
 
     def message(self) -> str:
         if self.operator == "*":
@@ -127,11 +123,15 @@ class UnknownProperty(ConfigError):
         return "\n".join(lines)
 
 
-@error(kw_only=True)
+@error("DF204", kw_only=True)
 class UnknownPortName(ConfigError):
     """`operator.NAME.port.PORT…` where the operator has no port of that name; `operator` is `*` when no operator has it."""
 
-    code: ClassVar[str] = "DF204"
+    key: str
+    origin: str
+    operator: str
+    name: str
+    known: tuple[str, ...] = ()
     example = {
         "key": "operator.reader.port.message.partition_parallel",
         "origin": "-D",
@@ -140,11 +140,6 @@ class UnknownPortName(ConfigError):
         "known": ("messages",),
     }
     general_remedy = "use the name of a port"
-    key: str
-    origin: str
-    operator: str
-    name: str
-    known: tuple[str, ...] = ()
 
     def message(self) -> str:
         who = "no operator has a" if self.operator == "*" else f"operator `{self.operator}` has no"
@@ -157,11 +152,14 @@ class UnknownPortName(ConfigError):
         return "\n".join(lines)
 
 
-@error(kw_only=True)
+@error("DF205", kw_only=True)
 class UnknownPortAttribute(ConfigError):
     """`operator.NAME.port.PORT.ATTRIBUTE` where ports have no such attribute."""
 
-    code: ClassVar[str] = "DF205"
+    key: str
+    origin: str
+    name: str
+    known: tuple[str, ...] = ()
     example = {
         "key": "operator.sink.port.input.paralel",
         "origin": "-D",
@@ -169,10 +167,6 @@ class UnknownPortAttribute(ConfigError):
         "known": ("partition_by", "partition_parallel"),
     }
     general_remedy = "use a known attribute"
-    key: str
-    origin: str
-    name: str
-    known: tuple[str, ...] = ()
 
     def message(self) -> str:
         lines = [f"ports have no attribute `{self.name}`, as `{self.key}` asks for ({self.origin})"]
@@ -181,18 +175,17 @@ class UnknownPortAttribute(ConfigError):
         return "\n".join(lines)
 
 
-@error(kw_only=True)
+@error("DF206", kw_only=True)
 class BadValue(ConfigError):
     """A value of the wrong type, or one that a validator refuses. `value` is as shown: `***` for secrets."""
 
-    code: ClassVar[str] = "DF206"
-    example = {"key": "operator.reader.max_readers", "value": "'many'", "origin": "-D", "expected": "an integer"}
-    general_remedy = "give a value of the expected kind; docs/reference/settings.md lists how values are written"
     key: str
     value: str
     origin: str
     expected: str = ""
     reason: str = ""
+    example = {"key": "operator.reader.max_readers", "value": "'many'", "origin": "-D", "expected": "an integer"}
+    general_remedy = "give a value of the expected kind; docs/reference/settings.md lists how values are written"
 
     def message(self) -> str:
         lines = [f"`{self.key}` cannot be {self.value} ({self.origin})"]
@@ -203,17 +196,16 @@ class BadValue(ConfigError):
         return "\n".join(lines)
 
 
-@error(kw_only=True)
+@error("DF207", kw_only=True)
 class MissingSetting(ConfigError, KeyError):
     """A setting without a default was not given. `type` is empty where the application has no class for its settings."""
 
-    code: ClassVar[str] = "DF207"
-    example = {"key": "output", "type": "str", "doc": "the folder that results are written to", "expected": "a string"}
-    general_remedy = "give the setting: -D KEY=VALUE, DAGFLOW_KEY in the environment, or in a --conf file"
     key: str
     type: str = ""
     doc: str = ""
     expected: str = ""
+    example = {"key": "output", "type": "str", "doc": "the folder that results are written to", "expected": "a string"}
+    general_remedy = "give the setting: -D KEY=VALUE, DAGFLOW_KEY in the environment, or in a --conf file"
 
     def message(self) -> str:
         lines = [f"the setting `{self.key}` is missing"]
@@ -225,34 +217,32 @@ class MissingSetting(ConfigError, KeyError):
         return "\n".join(lines)
 
 
-@error(kw_only=True)
+@error("DF208", kw_only=True)
 class ConflictingSettings(ConfigError):
     """Two settings contradict each other. `given` are lines `key = value (origin)`."""
 
-    code: ClassVar[str] = "DF208"
+    reason: str
+    given: tuple[str, ...] = ()
     example = {
         "reason": "a run ends once its input is read, or continues",
         "given": ("once = true (--once)", "continuous = true (-D)"),
     }
     general_remedy = "leave out one of the settings"
-    reason: str
-    given: tuple[str, ...] = ()
 
     def message(self) -> str:
         return "\n".join([f"settings that contradict each other: {self.reason}", *(f"  {line}" for line in self.given)])
 
 
-@error(kw_only=True)
+@error("DF209", kw_only=True)
 class BadConfFile(ConfigError):
     """A configuration file is not TOML. The line itself is not shown, since it may hold a secret."""
 
-    code: ClassVar[str] = "DF209"
-    example = {"path": "conf.toml", "reason": "Invalid value", "line": 3, "column": 10}
-    general_remedy = "write the line as TOML: text stands in quotes, lists in brackets"
     path: str
     reason: str
     line: int | None = None
     column: int | None = None
+    example = {"path": "conf.toml", "reason": "Invalid value", "line": 3, "column": 10}
+    general_remedy = "write the line as TOML: text stands in quotes, lists in brackets"
 
     def message(self) -> str:
         where = self.path if self.line is None else f"{self.path}:{self.line}"
@@ -262,28 +252,24 @@ class BadConfFile(ConfigError):
         return "\n".join(lines)
 
 
-@error(kw_only=True)
+@error("DF210", kw_only=True)
 class ConfFileMissing(ConfigError):
     """A configuration file is missing or cannot be read."""
 
-    code: ClassVar[str] = "DF210"
-    example = {"path": "conf.toml", "reason": "no such file"}
-    general_remedy = "name a file that is there and can be read"
     path: str
     reason: str
+    template = "the configuration file `{path}` cannot be read: {reason}"
+    example = {"path": "conf.toml", "reason": "no such file"}
+    general_remedy = "name a file that is there and can be read"
 
-    def message(self) -> str:
-        return f"the configuration file `{self.path}` cannot be read: {self.reason}"
 
-
-@error(kw_only=True)
+@error("DF211", kw_only=True)
 class BadDefinition(ConfigError):
     """`-D` is not followed by KEY=VALUE. Only the key is shown."""
 
-    code: ClassVar[str] = "DF211"
+    text: str
     example = {"text": "output"}
     general_remedy = "write -D KEY=VALUE"
-    text: str
 
     def message(self) -> str:
         if self.text.startswith("="):
@@ -291,16 +277,15 @@ class BadDefinition(ConfigError):
         return f"-D {self.text} has no `=` and no value\n  write -D {self.text or 'KEY'}=VALUE"
 
 
-@error(kw_only=True)
+@error("DF214", kw_only=True)
 class RepeatedDefinition(ConfigError):
     """`-D` gives one key several values. `values` are `***` where they may be secrets; `as_list`: both as one, where a list is possible."""
 
-    code: ClassVar[str] = "DF214"
-    example = {"key": "input", "values": ("a", "b"), "as_list": '["a", "b"]'}
-    general_remedy = "leave one of them out, or give both as one list"
     key: str
     values: tuple[str, ...]
     as_list: str = ""
+    example = {"key": "input", "values": ("a", "b"), "as_list": '["a", "b"]'}
+    general_remedy = "leave one of them out, or give both as one list"
 
     def message(self) -> str:
         import shlex
@@ -312,46 +297,39 @@ class RepeatedDefinition(ConfigError):
         return "\n".join([*lines, "  otherwise leave the others out"])
 
 
-@error(kw_only=True)
+@error("DF212", kw_only=True)
 class NotASettingsClass(ConfigError):
     """The class that `conf` is annotated with is not made by attrs."""
 
-    code: ClassVar[str] = "DF212"
-    example = {"name": "Settings", "where": "app.py:12"}
-    general_remedy = "write @attrs.define above the class"
     name: str
     where: str = ""
+    template = (
+        "`{name}` cannot hold settings: it is not an attrs class{where:? ({where})}\n  write @attrs.define above `class {name}`"
+    )
+    example = {"name": "Settings", "where": "app.py:12"}
+    general_remedy = "write @attrs.define above the class"
 
-    def message(self) -> str:
-        place = f" ({self.where})" if self.where else ""
-        what = f"`{self.name}` cannot hold settings: it is not an attrs class{place}"
-        return f"{what}\n  write @attrs.define above `class {self.name}`"
 
-
-@error(kw_only=True)
+@error("DF213", kw_only=True)
 class ReservedSettingName(ConfigError):
     """A setting has the name with which other keys begin, so no configuration could reach it."""
 
-    code: ClassVar[str] = "DF213"
-    example = {"name": "operator", "class_name": "Settings"}
-    general_remedy = "give the setting another name"
     name: str
     class_name: str
+    template = (
+        "`{class_name}.{name}` is a reserved name: keys that begin with `{name}` have another meaning\n"
+        "  give it another name, for example `{name}_name`"
+    )
+    example = {"name": "operator", "class_name": "Settings"}
+    general_remedy = "give the setting another name"
 
-    def message(self) -> str:
-        return (
-            f"`{self.class_name}.{self.name}` is a reserved name: keys that begin with `{self.name}` have another meaning\n"
-            f"  give it another name, for example `{self.name}_name`"
-        )
 
-
-@error(kw_only=True)
+@error("DF299", kw_only=True)
 class ConfigErrors(ConfigError):
     """Several problems, reported together."""
 
-    code: ClassVar[str] = "DF299"
-    general_remedy = "each problem in the list has its own remedy"
     errors: tuple[DagflowError, ...]
+    general_remedy = "each problem in the list has its own remedy"
 
     def message(self) -> str:
         lines = [f"{len(self.errors)} problems in the configuration"]

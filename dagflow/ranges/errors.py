@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from dagflow.errors import RunError
 from dagflow.errors.base import error
@@ -13,21 +13,17 @@ def shown(position: object) -> str:
     return f"[{position.hex()}]" if isinstance(position, bytes) else str(position)
 
 
-@error
+@error("DF339", is_fatal=True)
 class RangeError(RunError, ValueError):
     """A range, or a position in one, breaks a rule. It is not the fault of a record, so `on_error` does not skip it."""
 
-    code: ClassVar[str] = "DF339"
-    is_fatal: ClassVar[bool] = True
 
-
-@error
+@error("DF340")
 class NoRange(RangeError):
     """A range ends before it starts."""
 
     start: Any
     stop: Any
-    code: ClassVar[str] = "DF340"
     example = {"start": 10, "stop": 4}
     general_remedy = "give (start, stop) with start <= stop"
 
@@ -35,14 +31,13 @@ class NoRange(RangeError):
         return f"a range starts at {shown(self.start)} and stops at {shown(self.stop)}, before its start: give (start, stop), start <= stop"
 
 
-@error
+@error("DF341")
 class FirstNotSplitPoint(RangeError):
     """The first record returned from a range is not a split point."""
 
     position: Any
     start: Any
     stop: Any
-    code: ClassVar[str] = "DF341"
     example = {"position": 12, "start": 10, "stop": 20}
 
     def message(self) -> str:
@@ -53,13 +48,12 @@ class FirstNotSplitPoint(RangeError):
         )
 
 
-@error
+@error("DF342")
 class RecordBeforeRange(RangeError):
     """A split point lies before the start of the range."""
 
     position: Any
     start: Any
-    code: ClassVar[str] = "DF342"
     example = {"position": 8, "start": 10}
 
     def message(self) -> str:
@@ -69,13 +63,12 @@ class RecordBeforeRange(RangeError):
         )
 
 
-@error
+@error("DF343")
 class PositionsDecrease(RangeError):
     """A record lies before the record that was returned before it."""
 
     position: Any
     last: Any
-    code: ClassVar[str] = "DF343"
     example = {"position": 12, "last": 14}
     general_remedy = "return the records of a range in the order of their positions"
 
@@ -83,13 +76,12 @@ class PositionsDecrease(RangeError):
         return f"the record at {shown(self.position)} comes after the one at {shown(self.last)}: a range's records come in the order of their positions"
 
 
-@error
+@error("DF344")
 class SplitPointTwice(RangeError):
     """Two split points have the same position."""
 
     position: Any
     last: Any
-    code: ClassVar[str] = "DF344"
     example = {"position": 12, "last": 12}
 
     def message(self) -> str:
@@ -99,12 +91,11 @@ class SplitPointTwice(RangeError):
         )
 
 
-@error
+@error("DF345")
 class UnboundedRange(RangeError):
     """A position at a fraction of a range without an end."""
 
     start: Any
-    code: ClassVar[str] = "DF345"
     example = {"start": 10}
     general_remedy = "split the range at a position first"
 
@@ -112,27 +103,23 @@ class UnboundedRange(RangeError):
         return f"the range from {shown(self.start)} on has no end, so there is no position at a fraction of it: split it at a position first"
 
 
-@error
+@error("DF346")
 class NoFraction(RangeError):
     """A fraction is not between 0 and 1."""
 
     fraction: Any
-    code: ClassVar[str] = "DF346"
+    template = "a fraction of a range lies between 0 and 1, but {fraction!r} does not"
     example = {"fraction": 1.5}
     general_remedy = "give a number from 0 to 1"
 
-    def message(self) -> str:
-        return f"a fraction of a range lies between 0 and 1, but {self.fraction!r} does not"
 
-
-@error
+@error("DF347")
 class KeyOutsideRange(RangeError):
     """A key does not lie in its range."""
 
     key: Any
     start: Any
     stop: Any
-    code: ClassVar[str] = "DF347"
     example = {"key": b"\x01", "start": b"\x02", "stop": b"\x05"}
     general_remedy = "give a key that is in the range"
 

@@ -140,7 +140,7 @@ def _anchor(digit: str, title: str) -> str:
 
 
 def _of_class(cls: type[DagflowError]) -> Explanation:
-    if cls.message is DagflowError.message or not _is_complete(cls):
+    if not (cls.template or cls.message is not DagflowError.message) or not _is_complete(cls):
         return Explanation(cls.code, cls.__name__, cause_of(cls), "", cls.general_remedy, cls.exit_code)
     example = example_of(cls).message()
     return Explanation(cls.code, cls.__name__, cause_of(cls), example, remedy_in(example) or cls.general_remedy, cls.exit_code)

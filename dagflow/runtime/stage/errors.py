@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from dagflow.errors import RunError
 from dagflow.errors.base import error
 
 
-@error
+@error("DF301")
 class OperatorFailed(RunError):
     """User code in an operator raised.
 
@@ -25,7 +23,6 @@ class OperatorFailed(RunError):
     frames: str = ""
     help: str = ""
     trace: str = ""
-    code: ClassVar[str] = "DF301"
     example = {
         "operator": "parse",
         "doing": "process()",
@@ -47,7 +44,7 @@ class OperatorFailed(RunError):
         return "\n".join(lines)
 
 
-@error(kw_only=True)
+@error("DF781", kw_only=True)
 class RecordsWithoutColumns(RunError, TypeError):
     """An operator takes batches, and records arrive of a type whose columns nothing says: a dict, a set, a class without fields.
 
@@ -55,18 +52,6 @@ class RecordsWithoutColumns(RunError, TypeError):
     `columns`: the columns that a `Map` could declare.
     `keeps_rows`: it does so because it covers all input.
     """
-
-    code: ClassVar[str] = "DF781"
-    example = {
-        "operator": "writer",
-        "port": "input",
-        "type": "dict",
-        "record": "{'n': 3}",
-        "emitter": "parse",
-        "where": "parse() (app.py:12)",
-        "row": "n: int",
-        "columns": '"n: int"',
-    }
 
     operator: str
     port: str
@@ -77,6 +62,16 @@ class RecordsWithoutColumns(RunError, TypeError):
     where: str = ""
     row: str = ""
     keeps_rows: bool = False
+    example = {
+        "operator": "writer",
+        "port": "input",
+        "type": "dict",
+        "record": "{'n': 3}",
+        "emitter": "parse",
+        "where": "parse() (app.py:12)",
+        "row": "n: int",
+        "columns": '"n: int"',
+    }
 
     def message(self) -> str:
         lines = [
@@ -94,7 +89,7 @@ class RecordsWithoutColumns(RunError, TypeError):
         return "\n".join(lines)
 
 
-@error
+@error("DF385", is_fatal=True)
 class RecordChanged(RunError):
     """An operator changed a record that other operators may have, too.
 
@@ -108,9 +103,7 @@ class RecordChanged(RunError):
     before: str
     after: str
     window: int | None = None
-    code: ClassVar[str] = "DF385"
     example = {"operator": "clean", "port": "input", "how": "received", "doing": "process()", "before": "[1, 2]", "after": "[2]"}
-    is_fatal: ClassVar[bool] = True
 
     def message(self) -> str:
         lines = [
@@ -125,23 +118,12 @@ class RecordChanged(RunError):
         return "\n".join([*lines, f"  help: {help_text}"])
 
 
-@error(kw_only=True)
+@error("DF349", kw_only=True, is_fatal=True)
 class ResultNotEmitted(RunError, TypeError):
     """A handler returned records, and its operator emitted none in the window: what a handler returns goes nowhere.
 
     `returned`: the value; `output`, `emit`: the port and its method that emit such a value; `where`: the line of the handler.
     """
-
-    code: ClassVar[str] = "DF349"
-    example = {
-        "operator": "double",
-        "handler": "each",
-        "port": "input",
-        "output": "output",
-        "returned": "14",
-        "where": "app.py:12",
-    }
-    is_fatal: ClassVar[bool] = True
 
     operator: str
     handler: str
@@ -150,10 +132,15 @@ class ResultNotEmitted(RunError, TypeError):
     returned: str
     emit: str = "emit"
     where: str = ""
-
-    def message(self) -> str:
-        return (
-            f"operator {self.operator!r}: {self.handler}() of port {self.port!r} returned {self.returned}, and the operator emitted "
-            f"nothing ({self.where})\n"
-            f"  help: emit it instead of returning it: self.{self.output}.{self.emit}(…)"
-        )
+    template = (
+        "operator {operator!r}: {handler}() of port {port!r} returned {returned}, and the operator emitted nothing ({where})\n"
+        "  help: emit it instead of returning it: self.{output}.{emit}(…)"
+    )
+    example = {
+        "operator": "double",
+        "handler": "each",
+        "port": "input",
+        "output": "output",
+        "returned": "14",
+        "where": "app.py:12",
+    }
