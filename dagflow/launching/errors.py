@@ -50,16 +50,14 @@ class NoPopulateDag(ConfigError):
     """The module has no function populate_dag()."""
 
     spec: str
-    known: tuple[str, ...]
     is_module: bool = False
     template = (
-        "{spec!r} "
-        "{is_module:?is a module, a part of applications\n"
+        "{spec!r} {is_module:?is a module, a part of applications\n"
         "  help: write populate_dag(dag, conf), and in it dag.add_module(name, module)"
         "|has no populate_dag(dag, conf)\n"
         "  help: write a function of that name, or name another one: {spec}:my_function}"
     )
-    example = {"spec": "app.py", "known": ("make_dag",)}
+    example = {"spec": "app.py"}
 
 
 @error("DF257")

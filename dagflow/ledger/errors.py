@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dagflow.errors import ConfigError, RunError
 from dagflow.errors.base import error
-from dagflow.errors.wording import did_you_mean, known_names
 
 
 @error("DF500", is_fatal=True)
@@ -203,9 +202,9 @@ class WindowConflict(LedgerError):
     }
 
     def message(self) -> str:
-        window = f"window {self.window_id} of application {self.app_id!r}"
         return (
-            f"{self.place}: {window} was committed by entry {self.seq} with different content: {self.field} is\n"
+            f"{self.place}: window {self.window_id} of application {self.app_id!r} was committed by entry {self.seq} with different "
+            f"content: {self.field} is\n"
             f"  {_shown(self.committed)} there, {_shown(self.proposed)} here\n"
             "  help: two pipelines use the same application id; give each its own"
         )
@@ -273,8 +272,7 @@ class NoSuchDataset(ConfigError, LedgerError, LookupError):
     dataset: str | None = None
     template = (
         "there is no {place}\n"
-        "  "
-        "{dataset:?help: the path lies in the dataset {dataset}|{near:?did you mean {near}?|help: name the output folder of an "
+        "  {dataset:?help: the path lies in the dataset {dataset}|{near:?did you mean {near}?|help: name the output folder of an "
         "application, or a file in it}}"
     )
     example = {"place": "outt"}
@@ -299,9 +297,6 @@ class NoSuchColumn(ConfigError, LedgerError, LookupError):
     place: str
     name: str
     known: tuple[str, ...]
+    template = "{place} has no column {name!r}.{name:~known}{known:? Known: {known}.| It has no columns.}"
     example = {"place": "out", "name": "coutry", "known": ("id", "country")}
     general_remedy = "name a column of the schema, which `dagflow show` prints"
-
-    def message(self) -> str:
-        listed = known_names(self.known) or " It has no columns."
-        return f"{self.place} has no column {self.name!r}.{did_you_mean(self.name, self.known)}{listed}"

@@ -46,8 +46,7 @@ class CodeNotNamed(ConfigError, NotTraceable):
     definitions: tuple[str, ...] = ()
     template = (
         "this would run the application {application!r} of {folder}, which only the run folder {run_folder} names; "
-        "nothing was run"
-        "{definitions:?\n  with the settings {definitions}}\n"
+        "nothing was run{definitions:?\n  with the settings {definitions}}\n"
         "  help: if the dataset and this code are yours, allow it: --trust. Or name the application: --app APP -D KEY=VALUE …"
     )
     example = {"application": "app.py", "folder": "demo", "run_folder": "out/_dagflow", "definitions": ("output=out",)}

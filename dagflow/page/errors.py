@@ -31,7 +31,6 @@ class RunWithoutDataset(ConfigError, LookupError):
     outputs: tuple[str, ...] = ()
     stores: tuple[str, ...] = ()
     example = {"place": "run", "stores": ("sales: the table 'sales' of localhost:5432/shop",)}
-    general_remedy = "name an output folder of the run, or look at the run with `dagflow report`"
 
     def message(self) -> str:
         place = shlex.quote(self.place)

@@ -61,6 +61,14 @@ class MapStateNotKeyed(DagError, TypeError):
     states: tuple[str, ...]
     lines: tuple[str, ...]
     where: str
+    template = (
+        "operator {operator!r} keeps MapState {states!r} in partitions, but its input is not partitioned by key ({where})\n"
+        "  help: partition it, so that each partition has the entries of its keys: "
+        "InputPort[…](partition_by=…) in class {type};\n"
+        "        or keep each whole, as a State, and say how the values of several partitions become one:\n"
+        "    {lines:\n    }\n"
+        "  where merged(values) makes one value of a list of them"
+    )
     example = {
         "operator": "total",
         "type": "Total",
@@ -68,17 +76,6 @@ class MapStateNotKeyed(DagError, TypeError):
         "lines": ("sums = State(dict, merge=merged)",),
         "where": "app.py:12",
     }
-
-    def message(self) -> str:
-        names = ", ".join(map(repr, self.states))
-        lines = [
-            f"operator {self.operator!r} keeps MapState {names} in partitions, but its input is not partitioned by key ({self.where})",
-            f"  help: partition it, so that each partition has the entries of its keys: InputPort[…](partition_by=…) in class {self.type};",
-            "        or keep each whole, as a State, and say how the values of several partitions become one:",
-            *(f"    {line}" for line in self.lines),
-            "  where merged(values) makes one value of a list of them",
-        ]
-        return "\n".join(lines)
 
 
 @error("DF040")

@@ -8,11 +8,6 @@ from dagflow.errors import RunError
 from dagflow.errors.base import error
 
 
-def shown(position: object) -> str:
-    """Return a position as messages have it: keys in hexadecimal digits."""
-    return f"[{position.hex()}]" if isinstance(position, bytes) else str(position)
-
-
 @error("DF339", is_fatal=True)
 class RangeError(RunError, ValueError):
     """A range, or a position in one, breaks a rule. It is not the fault of a record, so `on_error` does not skip it."""
@@ -24,11 +19,9 @@ class NoRange(RangeError):
 
     start: Any
     stop: Any
+    template = "a range starts at {start} and stops at {stop}, before its start: give (start, stop), start <= stop"
     example = {"start": 10, "stop": 4}
     general_remedy = "give (start, stop) with start <= stop"
-
-    def message(self) -> str:
-        return f"a range starts at {shown(self.start)} and stops at {shown(self.stop)}, before its start: give (start, stop), start <= stop"
 
 
 @error("DF341")
@@ -38,14 +31,12 @@ class FirstNotSplitPoint(RangeError):
     position: Any
     start: Any
     stop: Any
+    template = (
+        "the first record returned of the range [{start}, {stop}) is at {position}, which is not a split point:\n"
+        "  the reader is within a group of records that cannot be divided, which belongs to the range before\n"
+        "  help: skip to the first split point at or after the range's start, and claim that one first"
+    )
     example = {"position": 12, "start": 10, "stop": 20}
-
-    def message(self) -> str:
-        return (
-            f"the first record returned of the range [{shown(self.start)}, {shown(self.stop)}) is at {shown(self.position)}, which is not a split point:\n"
-            "  the reader is within a group of records that cannot be divided, which belongs to the range before\n"
-            "  help: skip to the first split point at or after the range's start, and claim that one first"
-        )
 
 
 @error("DF342")
@@ -54,13 +45,11 @@ class RecordBeforeRange(RangeError):
 
     position: Any
     start: Any
+    template = (
+        "the split point at {position} lies before the range's start, {start}: the range before returns it too\n"
+        "  help: skip to the first split point at or after the start"
+    )
     example = {"position": 8, "start": 10}
-
-    def message(self) -> str:
-        return (
-            f"the split point at {shown(self.position)} lies before the range's start, {shown(self.start)}: the range before returns it too\n"
-            "  help: skip to the first split point at or after the start"
-        )
 
 
 @error("DF343")
@@ -69,11 +58,9 @@ class PositionsDecrease(RangeError):
 
     position: Any
     last: Any
+    template = "the record at {position} comes after the one at {last}: a range's records come in the order of their positions"
     example = {"position": 12, "last": 14}
     general_remedy = "return the records of a range in the order of their positions"
-
-    def message(self) -> str:
-        return f"the record at {shown(self.position)} comes after the one at {shown(self.last)}: a range's records come in the order of their positions"
 
 
 @error("DF344")
@@ -82,13 +69,12 @@ class SplitPointTwice(RangeError):
 
     position: Any
     last: Any
+    template = (
+        "the split point at {position} has the position of the split point before it, {last}: "
+        "no range could hold one of them only\n"
+        "  help: claim each split point once; records that share its position are not split points (is_at_split_point=False)"
+    )
     example = {"position": 12, "last": 12}
-
-    def message(self) -> str:
-        return (
-            f"the split point at {shown(self.position)} has the position of the split point before it, {shown(self.last)}: no range could hold one of them only\n"
-            "  help: claim each split point once; records that share its position are not split points (is_at_split_point=False)"
-        )
 
 
 @error("DF345")
@@ -96,11 +82,9 @@ class UnboundedRange(RangeError):
     """A position at a fraction of a range without an end."""
 
     start: Any
+    template = "the range from {start} on has no end, so there is no position at a fraction of it: split it at a position first"
     example = {"start": 10}
     general_remedy = "split the range at a position first"
-
-    def message(self) -> str:
-        return f"the range from {shown(self.start)} on has no end, so there is no position at a fraction of it: split it at a position first"
 
 
 @error("DF346")
@@ -120,9 +104,6 @@ class KeyOutsideRange(RangeError):
     key: Any
     start: Any
     stop: Any
+    template = "the key {key} is not in the range from {start} to {stop:?{stop}|no end}"
     example = {"key": b"\x01", "start": b"\x02", "stop": b"\x05"}
     general_remedy = "give a key that is in the range"
-
-    def message(self) -> str:
-        end = shown(self.stop) if self.stop else "no end"
-        return f"the key {shown(self.key)} is not in the range from {shown(self.start)} to {end}"

@@ -55,15 +55,25 @@ def explanations() -> dict[str, Explanation]:
     >>> explanations()["DF016"].cause
     'The application has no operators.'
     """
-    classes: list[Any] = [DagError, ConfigError, RunError, InfrastructureError, PackageMissing]
-    for module in map(import_module, MODULES):
-        classes += [
-            each
-            for each in vars(module).values()
-            if isinstance(each, type) and issubclass(each, DagflowError) and each.__module__ == module.__name__
-        ]
+    classes: list[type[DagflowError]] = [
+        DagError,
+        ConfigError,
+        RunError,
+        InfrastructureError,
+        PackageMissing,
+        *_classes_of(DagflowError),
+    ]
     single = {cls.code: _of_class(cls) for cls in classes if "code" in vars(cls)}
     return dict(sorted({**_of_rules(), **single}.items()))
+
+
+def _classes_of(branch: type[DagflowError]) -> list[type[DagflowError]]:
+    return [
+        each
+        for module in map(import_module, MODULES)
+        for each in vars(module).values()
+        if isinstance(each, type) and issubclass(each, branch) and each.__module__ == module.__name__
+    ]
 
 
 def explain(code: str) -> Explanation:
@@ -170,8 +180,7 @@ def example_of(cls: type[DagflowError]) -> DagflowError:
 
 
 def _members(cls: type[DagflowError]) -> list[type[DagflowError]]:
-    branch: type[DagflowError] = cls.__bases__[0]
-    members = [each for each in branch.__subclasses__() if each.example and each.__module__ in MODULES]
+    members = [each for each in _classes_of(cls.__bases__[0]) if each.example]
     return sorted(members, key=lambda each: each.code)[:2]
 
 

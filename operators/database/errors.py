@@ -43,4 +43,3 @@ class DatabaseRefused(InfrastructureError):
         "reason": "permission denied for schema public",
         "needs": "USAGE and CREATE on the schema of the table",
     }
-    general_remedy = "fix what the database reports, then launch again: the run resumes"

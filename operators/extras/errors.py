@@ -26,7 +26,6 @@ class TableUnreachable(InfrastructureError):
         "  help: start the catalog or store, or correct its address and credentials; then launch again: the run resumes"
     )
     example = {"operator": "sales", "table": "shop.sales", "reason": "OperationalError: connection to server at 127.0.0.1 failed"}
-    general_remedy = "start the catalog or store, or correct its address and credentials; then launch again"
 
     @classmethod
     def of(cls, error: Exception, **fields: Any) -> TableUnreachable:
@@ -47,4 +46,3 @@ class TableLogDamaged(RunError):
         "  help: restore the file from a copy of the table, and launch again: the run resumes"
     )
     example = {"operator": "sales", "table": "data/sales", "file": "data/sales/_delta_log/00000000000000000012.json"}
-    general_remedy = "restore the file from a copy of the table"

@@ -148,20 +148,14 @@ class DatasetMissing(ConfigError):
     parent: str | None = None
     nearest: str | None = None
     waits: bool = False
+    template = (
+        "operator {operator!r}: there is no dataset in {path}: {reason}"
+        "{nearest:?\n  did you mean {nearest}?|{parent:?\n  {parent} exists, but the rest of the path does not}}\n"
+        "  help: name the output folder of an application that was launched\n"
+        "        {waits:?`wait` applies to continuous runs only; with --once, the run would never end"
+        "|a continuous run waits for it with {operator:-D wait=true}}"
+    )
     example = {"operator": "orders", "path": "out", "reason": "it has no ledger"}
-
-    def message(self) -> str:
-        lines = [f"operator {self.operator!r}: there is no dataset in {self.path}: {self.reason}"]
-        if self.nearest:
-            lines.append(f"  did you mean {self.nearest}?")
-        elif self.parent:
-            lines.append(f"  {self.parent} exists, but the rest of the path does not")
-        lines.append("  help: name the output folder of an application that was launched")
-        if self.waits:
-            lines.append("        `wait` applies to continuous runs only; with --once, the run would never end")
-        else:
-            lines.append(f"        a continuous run waits for it with {definition(self.operator, 'wait', 'true')}")
-        return "\n".join(lines)
 
 
 @error("DF326", kw_only=True)

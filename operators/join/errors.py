@@ -75,15 +75,13 @@ class JoinColumnsUnknown(RunError, ValueError):
     side: str
     partition: int
     partitions: int
+    template = (
+        "operator {operator!r}: in window {window}, no record arrived on the {side} side in partition {partition} of "
+        "{partitions}, and the columns of its records are not declared\n"
+        '  help: {side:=right?declare them, right_columns="name: string, people: int64"; or }annotate the function that makes '
+        "these records"
+    )
     example = {"operator": "join", "window": 3, "side": "right", "partition": 0, "partitions": 2}
-
-    def message(self) -> str:
-        declare = 'declare them, right_columns="name: string, people: int64"; or ' if self.side == "right" else ""
-        return (
-            f"operator {self.operator!r}: in window {self.window}, no record arrived on the {self.side} side in partition "
-            f"{self.partition} of {self.partitions}, and the columns of its records are not declared\n"
-            f"  help: {declare}annotate the function that makes these records"
-        )
 
 
 @error("DF392", kw_only=True, is_fatal=True)

@@ -15,9 +15,11 @@ class LogUnavailable(InfrastructureError):
     log: str
     doing: str
     reason: str
-    template = "{log}: the message log is not available ({reason}), while {doing}\n  help: {general_remedy}"
+    template = (
+        "{log}: the message log is not available ({reason}), while {doing}\n"
+        "  help: start the servers, or correct their address; then launch again: the run resumes"
+    )
     example = {"log": "kafka://localhost:9092", "doing": "reading events[3]", "reason": "connection refused"}
-    general_remedy = "start the servers, or correct their address; then launch again: the run resumes"
 
 
 @error("DF452", kw_only=True)
@@ -44,7 +46,6 @@ class LogRefused(InfrastructureError):
         "reason": "Topic authorization failed",
         "needs": "Read and Describe on the topics",
     }
-    general_remedy = "fix what the log reports, then launch again: the run resumes"
 
 
 @error("DF295", kw_only=True)
@@ -88,7 +89,6 @@ class OffsetsLost(RunError):
     start: int
     stop: int
     example = {"operator": "events", "partition": "events[3]", "start": 100, "stop": 250}
-    general_remedy = "let the log keep messages for longer; continue behind the gap with on_lost = skip"
 
     def message(self) -> str:
         return (
@@ -112,7 +112,6 @@ class TopicReplaced(RunError):
         "        to read the topic as it is now, launch with --fresh"
     )
     example = {"operator": "events", "partition": "events[3]", "reason": "offset 900 was read, and it ends at 12 now"}
-    general_remedy = "bring the topic back, or begin again with --fresh"
 
 
 @error("DF678", kw_only=True)
@@ -125,4 +124,3 @@ class MessageNotReadable(RunError, ValueError):
         "  help: to route such messages with topic, partition and offset, set on_error = route on the reader"
     )
     example = {"reason": "it does not begin with a zero byte and the id of a schema"}
-    general_remedy = "route such messages with on_error = route on the reader, or skip them with on_error = skip"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dagflow.errors import ConfigError, RunError, definition, error
+from dagflow.errors import ConfigError, RunError, error
 
 
 @error("DF297", kw_only=True)
@@ -13,18 +13,13 @@ class InputTableMissing(ConfigError):
     table: str
     reason: str
     waits: bool = False
+    template = (
+        "operator {operator!r}: there is no table {table}: {reason}\n"
+        "  help: name a table; if it was dropped, bring it back, or launch with --fresh once there is another one\n"
+        "        {waits:?`wait` applies to continuous runs only; with --once, the run would never end"
+        "|a continuous run waits for it with {operator:-D wait=true}}"
+    )
     example = {"operator": "orders", "table": "data/orders", "reason": "the folder has no _delta_log"}
-
-    def message(self) -> str:
-        if self.waits:
-            remedy = "`wait` applies to continuous runs only; with --once, the run would never end"
-        else:
-            remedy = f"a continuous run waits for it with {definition(self.operator, 'wait', 'true')}"
-        return (
-            f"operator {self.operator!r}: there is no table {self.table}: {self.reason}\n"
-            f"  help: name a table; if it was dropped, bring it back, or launch with --fresh once there is another one\n"
-            f"        {remedy}"
-        )
 
 
 @error("DF690", kw_only=True, is_fatal=True)
@@ -43,7 +38,6 @@ class InputTableReplaced(RunError):
         "        to read all rows of the new table, launch with --fresh"
     )
     example = {"operator": "orders", "table": "data/orders", "before": "5f1c", "after": "a3d8"}
-    general_remedy = "bring the earlier table back, or begin again with --fresh"
 
 
 @error("DF691", kw_only=True, is_fatal=True)
@@ -60,7 +54,6 @@ class InputTableRolledBack(RunError):
         "        to read the table as it is now, launch with --fresh"
     )
     example = {"operator": "orders", "table": "data/orders", "read": "version 12", "reason": "version 14 restored version 3"}
-    general_remedy = "set the table back to the version that was read, or begin again with --fresh"
 
 
 @error("DF692", kw_only=True, is_fatal=True)
@@ -87,7 +80,6 @@ class InputTableChanged(RunError):
         "change": "DELETE at 2026-03-01T12:00:00Z removed 2 files",
         "undo": "version 12",
     }
-    general_remedy = "set the table back to the version before, or begin again with --fresh"
 
 
 @error("DF693", kw_only=True, is_fatal=True)
@@ -109,7 +101,6 @@ class InputTableHistoryGone(RunError):
         "read": "version 12",
         "reason": "version 13 is no longer in its log",
     }
-    general_remedy = "begin again with --fresh, and keep the log for longer than the time between two launches"
 
 
 @error("DF694", kw_only=True, is_fatal=True)
@@ -133,7 +124,6 @@ class InputTableFileGone(RunError):
         "file": "data/orders/part-0.parquet",
         "reason": "it is not there",
     }
-    general_remedy = "restore the file, or begin again with --fresh"
 
 
 @error("DF695", kw_only=True, is_fatal=True)

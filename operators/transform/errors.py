@@ -19,6 +19,13 @@ class ExpressionRefused(RunError, ValueError):
     columns: tuple[tuple[str, str], ...]
     where: str = ""
     help: str = ""
+    template = (
+        "{operator}: {reason}\n"
+        "  expression  {expression}\n"
+        "  columns     {columns_and_types:?{columns_and_types}|none}"
+        "{where:?\n  where       {where}}"
+        "{help:?\n  help: {help}}"
+    )
     example = {
         "operator": "filter",
         "expression": '(contry == "DE")',
@@ -28,17 +35,10 @@ class ExpressionRefused(RunError, ValueError):
         "help": 'write pc.field("country")',
     }
 
-    def message(self) -> str:
-        lines = [
-            f"{self.operator}: {self.reason}",
-            f"  expression  {self.expression}",
-            f"  columns     {', '.join(f'{name} ({kind})' for name, kind in self.columns) or 'none'}",
-        ]
-        if self.where:
-            lines.append(f"  where       {self.where}")
-        if self.help:
-            lines.append(f"  help: {self.help}")
-        return "\n".join(lines)
+    @property
+    def columns_and_types(self) -> list[str]:
+        """The columns as a message has them: `price (int64)`."""
+        return [f"{name} ({kind})" for name, kind in self.columns]
 
 
 @error("DF845", kw_only=True)
@@ -54,6 +54,13 @@ class ExpressionFailed(RunError, ArithmeticError):
     reason: str
     values: tuple[tuple[str, str], ...] = ()
     where: str = ""
+    template = (
+        "{operator}: {reason}\n"
+        "  expression  {expression}"
+        "{smaller_part:?\n  part        {smaller_part}}"
+        "{named_values:?\n  values      {named_values}}"
+        "{where:?\n  where       {where}}"
+    )
     example = {
         "operator": "filter",
         "expression": "col('price') * col('count') > 100",
@@ -67,15 +74,15 @@ class ExpressionFailed(RunError, ArithmeticError):
         "or let them be skipped: on_error='skip'"
     )
 
-    def message(self) -> str:
-        lines = [f"{self.operator}: {self.reason}", f"  expression  {self.expression}"]
-        if self.part != self.expression:
-            lines.append(f"  part        {self.part}")
-        if self.values:
-            lines.append(f"  values      {', '.join(f'{name} = {value}' for name, value in self.values)}")
-        if self.where:
-            lines.append(f"  where       {self.where}")
-        return "\n".join(lines)
+    @property
+    def smaller_part(self) -> str:
+        """The part, if it is not the whole expression."""
+        return "" if self.part == self.expression else self.part
+
+    @property
+    def named_values(self) -> list[str]:
+        """The values as a message has them: `price = 3`."""
+        return [f"{name} = {value}" for name, value in self.values]
 
 
 @error("DF920", kw_only=True, is_fatal=True)

@@ -22,6 +22,7 @@ from dagflow.errors import (
     RunError,
 )
 from dagflow.ledger import RULES
+from dagflow.render.explanations import example_of
 
 
 def classes(cls: type[DagflowError]) -> list[type[DagflowError]]:
@@ -71,6 +72,12 @@ def test_a_template_is_not_hidden_by_a_method() -> None:
     own = [cls for cls in all_errors() if "template" in vars(cls)]
     assert len(own) > 200
     assert [cls.__name__ for cls in own if cls.message is not DagflowError.message] == []
+
+
+def test_a_message_with_a_help_line_needs_no_other_remedy() -> None:
+    """Only a message without that line leaves it to `general_remedy`."""
+    twice = [cls for cls in all_errors() if "general_remedy" in vars(cls) and "\n  help: " in example_of(cls).message()]
+    assert twice == []
 
 
 def is_of_commands(cls: type[DagflowError]) -> bool:

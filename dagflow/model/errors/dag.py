@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dagflow.errors import DagError
 from dagflow.errors.base import error
-from dagflow.errors.wording import did_you_mean, known_names
 
 
 @error("DF010")
@@ -226,11 +225,8 @@ class Cycle(DagError):
 
     path: tuple[str, ...]
     where: tuple[str, ...]
+    template = "the streams form a cycle: {path: → }\n  {where:\n  }\n  help: a DAG has no cycles: remove one of these streams"
     example = {"path": ("a", "b", "a"), "where": ("a.output → b.input  app.py:12", "b.output → a.input  app.py:13")}
-
-    def message(self) -> str:
-        lines = "\n".join(f"  {line}" for line in self.where)
-        return f"the streams form a cycle: {' → '.join(self.path)}\n{lines}\n  help: a DAG has no cycles: remove one of these streams"
 
 
 @error("DF014")
@@ -363,16 +359,12 @@ class ColumnNeeded(DagError):
     column: str
     known: tuple[str, ...]
     where: str
+    template = (
+        "{property} of port {port} names column {column!r}, which its records do not have "
+        "({where}).{column:~known|{known:? Known: {known}.| They have no columns.}}\n"
+        "  help: name one of their columns, or request this one from the reader (columns=…)"
+    )
     example = {"port": "count.input", "property": "by", "column": "contry", "known": ("country", "city"), "where": "app.py:12"}
-
-    def message(self) -> str:
-        near = (
-            did_you_mean(self.column, self.known, otherwise=known_names(self.known)) if self.known else " They have no columns."
-        )
-        return (
-            f"{self.property} of port {self.port} names column {self.column!r}, which its records do not have ({self.where}).{near}\n"
-            f"  help: name one of their columns, or request this one from the reader (columns=…)"
-        )
 
 
 @error("DF057")
@@ -484,6 +476,7 @@ class ModuleBroken(DagError):
     error: str
     frames: str
     where: str
+    template = "module {module!r}: {type}.populate_dag() failed: {error}{frames:?\n{frames}}\n  {where}"
     example = {
         "module": "lines",
         "type": "Lines",
@@ -492,7 +485,3 @@ class ModuleBroken(DagError):
         "where": "app.py:12",
     }
     general_remedy = "fix the line that is named last"
-
-    def message(self) -> str:
-        text = f"module {self.module!r}: {self.type}.populate_dag() failed: {self.error}"
-        return "\n".join([text, *([self.frames] if self.frames else []), f"  {self.where}"])

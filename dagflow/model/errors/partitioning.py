@@ -95,13 +95,10 @@ class KeyTypeRefused(DagError, TypeError):
     key: str
     reason: str
     where: str
+    template = (
+        "port {port} cannot be partitioned by {key}, since equal keys might not meet: {reason} ({where})\n  help: " + HASHABLE
+    )
     example = {"port": "count.input", "key": "'tags'", "reason": "list[str] has no hash", "where": "app.py:12"}
-
-    def message(self) -> str:
-        return (
-            f"port {self.port} cannot be partitioned by {self.key}, since equal keys might not meet: {self.reason} ({self.where})\n"
-            f"  help: {HASHABLE}"
-        )
 
 
 @error("DF370")
@@ -111,10 +108,8 @@ class KeyNotHashable(RunError, TypeError):
     port: str
     key: str
     reason: str
+    template = "the key {key} of port {port} has no hash: {reason}\n  help: " + HASHABLE
     example = {"port": "count.input", "key": "['a']", "reason": "lists have no hash"}
-
-    def message(self) -> str:
-        return f"the key {self.key} of port {self.port} has no hash: {self.reason}\n  help: {HASHABLE}"
 
 
 @error("DF376", is_fatal=True)

@@ -60,18 +60,19 @@ class WrongRecordType(RunError, TypeError):
     doing: str = "was emitted"
     window: int | None = None
     frames: str = ""
+    template = (
+        "{port} carries {expected}, but {got} {doing}: {record}"
+        "{frames:?\n{frames}}"
+        "{window:?\n  window  {window}}"
+        "{batch_port:?\n  help: emit a batch with self.{batch_port}.emit_batch(batch); emit() takes one record}"
+    )
     example = {"port": "parse.output", "expected": "int", "got": "str", "record": "'7'"}
     general_remedy = "emit records of the type of the port, or declare the port with the type that is emitted"
 
-    def message(self) -> str:
-        lines = [f"{self.port} carries {self.expected}, but {self.got} {self.doing}: {self.record}"]
-        lines += [self.frames] if self.frames else []
-        lines += [f"  window  {self.window}"] if self.window is not None else []
-        if self.got in ("RecordBatch", "Table") and self.doing == "was emitted":
-            lines.append(
-                f"  help: emit a batch with self.{self.port.rpartition('.')[2]}.emit_batch(batch); emit() takes one record"
-            )
-        return "\n".join(lines)
+    @property
+    def batch_port(self) -> str:
+        """The port within its operator, if `emit()` got a batch."""
+        return self.port.rpartition(".")[2] if self.got in ("RecordBatch", "Table") and self.doing == "was emitted" else ""
 
 
 @error("DF305")
@@ -94,12 +95,9 @@ class NeverInserted(RunError, ValueError):
     group: str
     rows: int
     sources: tuple[str, ...] = ()
+    template = (
+        "{sources:?{sources: or }|an operator before} takes back {rows:=1?a row|{rows:,} rows} that it has not emitted: {group}\n"
+        "  help: take each row back once, with exactly the values that it was emitted with; dagflow peek shows the rows of a\n"
+        "        port. With on_error='skip', such rows are counted (never_inserted), and change nothing"
+    )
     example = {"group": "shop='north'", "rows": 1, "sources": ("orders.output",)}
-
-    def message(self) -> str:
-        rows = "a row" if self.rows == 1 else f"{self.rows:,} rows"
-        return (
-            f"{' or '.join(self.sources) or 'an operator before'} takes back {rows} that it has not emitted: {self.group}\n"
-            "  help: take each row back once, with exactly the values that it was emitted with; dagflow peek shows the rows of a\n"
-            "        port. With on_error='skip', such rows are counted (never_inserted), and change nothing"
-        )

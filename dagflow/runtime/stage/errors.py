@@ -23,6 +23,13 @@ class OperatorFailed(RunError):
     frames: str = ""
     help: str = ""
     trace: str = ""
+    template = (
+        "operator {operator!r} failed in {doing}: {error}"
+        "{frames:?\n{frames}}{window:?\n  window  {window}}"
+        "{source:?\n  source  {source}}"
+        "{record:?\n  record  {record}}"
+        "{help:?\n  help: {help}}"
+    )
     example = {
         "operator": "parse",
         "doing": "process()",
@@ -33,15 +40,6 @@ class OperatorFailed(RunError):
         "frames": "  at app.py:12 in process: return int(record)",
     }
     general_remedy = "fix the line that is named and launch again, which resumes with this window; or let such records be skipped: -D operator.NAME.on_error=skip. Exceptions of operators are not retried"
-
-    def message(self) -> str:
-        lines = [f"operator {self.operator!r} failed in {self.doing}: {self.error}"]
-        if self.frames:
-            lines.append(self.frames.rstrip("\n"))
-        facts = [("window", self.window), ("source", self.source), ("record", self.record)]
-        lines += [f"  {name:<7} {value}" for name, value in facts if value is not None]
-        lines += [f"  help: {self.help}"] if self.help else []
-        return "\n".join(lines)
 
 
 @error("DF781", kw_only=True)
@@ -62,6 +60,13 @@ class RecordsWithoutColumns(RunError, TypeError):
     where: str = ""
     row: str = ""
     keeps_rows: bool = False
+    template = (
+        "operator {operator!r} takes batches on port {port!r}, and nothing says the columns of a {type}\n"
+        "  record  {record}{emitter:?\n  from    operator {emitter!r}{where:?, {where}}}\n"
+        "  help: {columns:?declare the columns where it is made: Map(function, columns={columns}); or }emit objects of an attrs "
+        "class instead, whose annotations say the columns: @attrs.frozen class Row: {row:?{row}|name: str} (one line a field), "
+        'and annotate what emits them: -> Row{keeps_rows:?; or, for results of each window alone, scope="window"}'
+    )
     example = {
         "operator": "writer",
         "port": "input",
@@ -72,21 +77,6 @@ class RecordsWithoutColumns(RunError, TypeError):
         "row": "n: int",
         "columns": '"n: int"',
     }
-
-    def message(self) -> str:
-        lines = [
-            f"operator {self.operator!r} takes batches on port {self.port!r}, and nothing says the columns of a {self.type}",
-            f"  record  {self.record}",
-        ]
-        lines += [f"  from    operator {self.emitter!r}" + (f", {self.where}" if self.where else "")] if self.emitter else []
-        lines.append(
-            "  help: "
-            + (f"declare the columns where it is made: Map(function, columns={self.columns}); or " if self.columns else "")
-            + f"emit objects of an attrs class instead, whose annotations say the columns: @attrs.frozen class Row: "
-            f"{self.row or 'name: str'} (one line a field), and annotate what emits them: -> Row"
-            + ('; or, for results of each window alone, scope="window"' if self.keeps_rows else "")
-        )
-        return "\n".join(lines)
 
 
 @error("DF385", is_fatal=True)
@@ -103,19 +93,13 @@ class RecordChanged(RunError):
     before: str
     after: str
     window: int | None = None
+    template = (
+        "operator {operator!r} has changed a record that it had {how} on port {port!r}, found after {doing}\n"
+        "  before  {before}\n"
+        "  after   {after}{window:?\n  window  {window}}\n"
+        "  help: other operators may have the same object: emit a new one, attrs.evolve(record, …), {{**record, …}} or [*record]"
+    )
     example = {"operator": "clean", "port": "input", "how": "received", "doing": "process()", "before": "[1, 2]", "after": "[2]"}
-
-    def message(self) -> str:
-        lines = [
-            f"operator {self.operator!r} has changed a record that it had {self.how} on port {self.port!r}, found after {self.doing}",
-            f"  before  {self.before}",
-            f"  after   {self.after}",
-        ]
-        lines += [f"  window  {self.window}"] if self.window is not None else []
-        help_text = (
-            "other operators may have the same object: emit a new one, attrs.evolve(record, …), {**record, …} or [*record]"
-        )
-        return "\n".join([*lines, f"  help: {help_text}"])
 
 
 @error("DF349", kw_only=True, is_fatal=True)

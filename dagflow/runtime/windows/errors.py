@@ -44,13 +44,12 @@ class WindowFailed(RunError):
     reason: str
     places: tuple[str, ...] = ()
     look: str | None = None
+    template = (
+        "window {window} failed {attempts:=1?once|{attempts} times}; the last time: {reason}"
+        "{places:?\n  {places:\n  }}\n"
+        "  help: {look:?`{look}` shows what is there; }launch again to resume from this window"
+    )
     example = {"window": 3, "attempts": 3, "reason": "a task died", "look": "dagflow verify out"}
-
-    def message(self) -> str:
-        times = "once" if self.attempts == 1 else f"{self.attempts} times"
-        lines = [f"window {self.window} failed {times}; the last time: {self.reason}", *(f"  {place}" for place in self.places)]
-        see = f"`{self.look}` shows what is there; " if self.look else ""
-        return "\n".join([*lines, f"  help: {see}launch again to resume from this window"])
 
 
 @error("DF395")
@@ -304,7 +303,6 @@ class RunFolderOlder(RunError):
     newest: int
     run_folder: str
     example = {"sink": "sales", "store": "the Delta table data/sales", "window": 7, "newest": 5, "run_folder": "out/_dagflow"}
-    general_remedy = "bring the newest run folder back, or begin again with --fresh"
 
     def message(self) -> str:
         known = f"knows windows up to {self.newest}" if self.newest >= 0 else "knows no window"
@@ -329,7 +327,6 @@ class StoreOlder(RunError):
     published: int
     run_folder: str
     example = {"sink": "sales", "store": "the Delta table data/sales", "window": 5, "published": 7, "run_folder": "out/_dagflow"}
-    general_remedy = "bring the newest state of the table back, or begin again with --fresh"
 
     def message(self) -> str:
         ends = f"ends with window {self.window} of this run" if self.window >= 0 else "has no window of this run"
@@ -359,4 +356,3 @@ class HistoriesDiffer(RunError):
         "        again; or empty the store, and write all windows anew with --fresh"
     )
     example = {"sink": "sales", "store": "the Delta table data/sales", "window": 7, "run_folder": "out/_dagflow"}
-    general_remedy = "bring the copies that belong together back, or begin again with --fresh"

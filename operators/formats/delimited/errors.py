@@ -29,15 +29,18 @@ class HeaderBad(ReadError, ValueError):
     reason: str
     advice: str = ""
     is_not_text: bool = False
+    template = (
+        "{path}: the header, at {place}, {reason}.\n"
+        "{is_not_text:?Name the real encoding: {reader:-D format.encoding=latin-1} (or cp1252, …)."
+        "|{advice:?{advice}|If the file has no header: {reader:-D format.header=False}.}}"
+    )
     example = {"reader": "rows", "path": "logs/a.csv", "position": 0, "reason": "names 'count' twice"}
     general_remedy = "if the file has no header: -D operator.NAME.format.header=false"
 
-    @override
-    def message(self) -> str:
-        advice = self.advice or f"If the file has no header: {definition(self.reader, 'format.header', False)}."
-        if self.is_not_text:
-            advice = f"Name the real encoding: {definition(self.reader, 'format.encoding', 'latin-1')} (or cp1252, …)."
-        return f"{self.path}: the header, at {self.at(self.position)}, {self.reason}.\n{advice}"
+    @property
+    def place(self) -> str:
+        """Return a phrase for the position of the header."""
+        return self.at(self.position)
 
 
 @error("DF632", kw_only=True)

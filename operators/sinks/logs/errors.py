@@ -23,7 +23,6 @@ class LogNotWritable(InfrastructureError):
         "reason": "Broker: Unknown topic or partition",
         "help": "create the topic, or correct its name",
     }
-    general_remedy = "fix what the server reports, then launch again: the run resumes"
 
 
 @error("DF367", kw_only=True)
@@ -68,24 +67,19 @@ class LogReplaced(RunError):
     window: int | None
     reason: str
     note: str
+    template = (
+        "{log}: {reason}{window:?; window {window} is decided, and not published}\n"
+        "  help: if the log is right as it is, remove this file, and launch again: "
+        "{window:?the whole window is published|the run resumes, and nothing that is missing is sent again}\n"
+        "        {note}\n"
+        "        To write all windows anew, launch with --fresh"
+    )
     example = {
         "log": "topic 'sales' of localhost:9092",
         "window": 3,
         "reason": "it was created again since window 2",
         "note": "out/_dagflow/staged/0000000002.sales.begun",
     }
-
-    def message(self) -> str:
-        if self.window is None:
-            waiting, then = "", "the run resumes, and nothing that is missing is sent again"
-        else:
-            waiting, then = f"; window {self.window} is decided, and not published", "the whole window is published"
-        return (
-            f"{self.log}: {self.reason}{waiting}\n"
-            f"  help: if the log is right as it is, remove this file, and launch again: {then}\n"
-            f"        {self.note}\n"
-            "        To write all windows anew, launch with --fresh"
-        )
 
 
 @error("DF321", kw_only=True, is_fatal=True)

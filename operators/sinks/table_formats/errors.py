@@ -8,10 +8,6 @@ from __future__ import annotations
 from dagflow.errors import RunError, error
 
 
-def _unpublished(window: int | None) -> str:
-    return "" if window is None else f"; window {window} was not published"
-
-
 @error("DF660", kw_only=True, is_fatal=True)
 class TableDropped(RunError):
     """A table that earlier windows were published to is gone."""
@@ -20,15 +16,12 @@ class TableDropped(RunError):
     table: str
     window: int | None
     reason: str
+    template = (
+        "{sink}: {table}: the table is gone: {reason}{window:?; window {window} was not published}\n"
+        "  help: bring the table back, with the folder _dagflow in it, and launch again: the run resumes;\n"
+        "        to write all rows to a new table, launch with --fresh"
+    )
     example = {"sink": "sales", "table": "data/sales", "window": 7, "reason": "window 6 was published to it as version 12"}
-    general_remedy = "bring the table back, or begin again with --fresh"
-
-    def message(self) -> str:
-        return (
-            f"{self.sink}: {self.table}: the table is gone: {self.reason}{_unpublished(self.window)}\n"
-            "  help: bring the table back, with the folder _dagflow in it, and launch again: the run resumes;\n"
-            "        to write all rows to a new table, launch with --fresh"
-        )
 
 
 @error("DF661", kw_only=True, is_fatal=True)
@@ -40,16 +33,13 @@ class TableRecreated(RunError):
     window: int | None
     then: str
     now: str
+    template = (
+        "{sink}: {table}: the table was dropped and created again: its id is {now}, "
+        "earlier windows were published to {then}{window:?; window {window} was not published}\n"
+        "  help: bring the earlier table back, and launch again: the run resumes;\n"
+        "        to write all rows to the new table, launch with --fresh"
+    )
     example = {"sink": "sales", "table": "data/sales", "window": 7, "then": "5f1c", "now": "a3d8"}
-    general_remedy = "bring the earlier table back, or begin again with --fresh"
-
-    def message(self) -> str:
-        return (
-            f"{self.sink}: {self.table}: the table was dropped and created again: its id is {self.now}, earlier windows were "
-            f"published to {self.then}{_unpublished(self.window)}\n"
-            "  help: bring the earlier table back, and launch again: the run resumes;\n"
-            "        to write all rows to the new table, launch with --fresh"
-        )
 
 
 @error("DF662", kw_only=True, is_fatal=True)
@@ -60,20 +50,17 @@ class TableRolledBack(RunError):
     table: str
     window: int | None
     reason: str
+    template = (
+        "{sink}: {table}: the table was rolled back: {reason}{window:?; window {window} was not published}\n"
+        "  help: restore the version that has all windows, and launch again: the run resumes;\n"
+        "        to write all rows again, drop the table, and launch with --fresh"
+    )
     example = {
         "sink": "sales",
         "table": "data/sales",
         "window": 7,
         "reason": "version 14 restored version 3, and window 6 was published as version 12",
     }
-    general_remedy = "restore the version that has all windows, or begin again with --fresh"
-
-    def message(self) -> str:
-        return (
-            f"{self.sink}: {self.table}: the table was rolled back: {self.reason}{_unpublished(self.window)}\n"
-            "  help: restore the version that has all windows, and launch again: the run resumes;\n"
-            "        to write all rows again, drop the table, and launch with --fresh"
-        )
 
 
 @error("DF664", kw_only=True, is_fatal=True)
@@ -90,7 +77,6 @@ class StagedFileGone(RunError):
         "        otherwise drop the table, and launch with --fresh"
     )
     example = {"sink": "sales", "window": 7, "file": "data/sales/_dagflow/tables/0.parquet", "reason": "it is not there"}
-    general_remedy = "restore the file; or begin again with --fresh"
 
 
 @error("DF665", kw_only=True, is_fatal=True)

@@ -22,7 +22,6 @@ class TableHasRows(RunError):
         "        run_folder and launch without --fresh"
     )
     example = {"sink": "sales", "table": "'sales' in localhost:5432/shop", "windows": 12}
-    general_remedy = "empty the table, then launch with --fresh"
 
 
 @error("DF721", kw_only=True)
@@ -67,12 +66,10 @@ class ForeignChange(RunError):
     template = (
         "{sink}: {table}: another writer has changed the table, and mode='replace' would remove its rows; "
         "window {window} was not published\n"
-        "    "
-        "{changes:\n    }\n"
+        "    {changes:\n    }\n"
         "  help: {help}"
     )
     example = {"sink": "totals", "table": "data/totals", "window": 7, "changes": ("version 13: WRITE at 2026-03-01T12:00:00Z",)}
-    general_remedy = "undo the change, or use mode='append' or 'upsert'"
 
 
 @error("DF815", kw_only=True, is_fatal=True)
