@@ -126,8 +126,8 @@ class SecretInSubmission(ConfigError):
     setting: str
     template = (
         "{setting} holds a secret, which all who see the command line or the manifest could read\n"
-        "  help: leave it out. The driver takes it from its environment, on Kubernetes from a Secret (--secret NAME); "
-        "executors from theirs"
+        "  help: leave it out. The driver takes it from its environment, "
+        "on Kubernetes from a Secret (--secret NAME); executors from theirs"
     )
     example = {"setting": "spark.hadoop.fs.s3a.secret.key"}
 

@@ -88,8 +88,8 @@ class FileModified(RunError):
         "operator {operator!r}: {path} has changed since it was split\n"
         "  before  {before}\n"
         "  now     {after}\n"
-        "  help: {operator:-D scanner.modified=reread} reads such a file again, whole; append reads what was appended; "
-        "ignore leaves it\n"
+        "  help: {operator:-D scanner.modified=reread} reads such a file again, whole; "
+        "append reads what was appended; ignore leaves it\n"
         "        for files that are still being written when they are found: {operator:-D scanner.min_age=1min}"
     )
     example = {

@@ -65,8 +65,8 @@ class PartsNotReadable(ConfigError):
     template = (
         "operator {operator!r}: {path} is read in parts that end after "
         "{end!r}{quote:?, outside of {quote!r}} (scanner.modified is append): {why}\n"
-        "  help: append works for lines and formats of one record per line; set scanner.record_end to what ends a record, "
-        "and for\n"
+        "  help: append works for lines and formats of one record per line; "
+        "set scanner.record_end to what ends a record, and for\n"
         "        CSV with quotes scanner.record_quote to the quote; scanner.modified=reread reads other files whole"
     )
     example = {"operator": "files", "path": "logs/a.gz", "end": "\n", "quote": None, "why": "the reader unpacks gzip"}

@@ -444,8 +444,8 @@ class WatermarkMissing(DagError):
     template = (
         "{operator!r} would never emit anything: with {properties} it waits for the watermark of its sources, "
         "but {source!r} has none ({where})\n"
-        "  help: change one of these properties, or give the source a watermark (FileSplitterInput(event_time='modified'); "
-        "watermark() of your own)"
+        "  help: change one of these properties, or give the source a watermark "
+        "(FileSplitterInput(event_time='modified'); watermark() of your own)"
     )
     example = {"operator": "tumbling", "properties": "out_of_orderness=none", "source": "files", "where": "app.py:12"}
 

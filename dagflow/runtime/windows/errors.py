@@ -351,8 +351,8 @@ class HistoriesDiffer(RunError):
     template = (
         "{sink}: {store} has window {window} of this run, by another decision than that in the run "
         "folder{run_folder:? {run_folder}}: its rows may be other ones\n"
-        "  help: one of them was restored from a copy, and has gone on since: bring the two that belong together back, "
-        "and launch\n"
+        "  help: one of them was restored from a copy, and has gone on since: "
+        "bring the two that belong together back, and launch\n"
         "        again; or empty the store, and write all windows anew with --fresh"
     )
     example = {"sink": "sales", "store": "the Delta table data/sales", "window": 7, "run_folder": "out/_dagflow"}

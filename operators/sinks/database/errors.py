@@ -44,8 +44,8 @@ class TableReplaced(RunError):
     accept: str
     template = (
         "table {table!r} in {database}: {reason}{window:?; window {window} is decided, and not published}\n"
-        "  help: bring the table back and launch again; or empty it, and write all windows anew with --fresh; or, "
-        "if the table is\n"
+        "  help: bring the table back and launch again; or empty it, "
+        "and write all windows anew with --fresh; or, if the table is\n"
         "        right as it is, run this in the database and launch again: {accept}"
     )
     example = {
