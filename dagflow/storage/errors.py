@@ -218,7 +218,8 @@ class FolderInUse(InfrastructureError):
 class LeaseLost(InfrastructureError):
     """Another launch has taken over the run folder from this one, which did not renew its lease in time.
 
-    `pid` and `host` are 0 and empty if the other launch is not known, or has ended. `reason`: why the last renewal failed, if it did.
+    `pid` and `host` are 0 and empty if the other launch is not known, or has ended. `reason`: why the last renewal failed, if
+    it did.
     """
 
     folder: str
