@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from dagflow.errors import ConfigError
 from dagflow.errors.base import error
 from dagflow.errors.wording import did_you_mean
 
 
-@error
+@error("DF218")
 class NoSuchOperator(ConfigError, LookupError):
     """The catalogue does not have this name."""
 
     name: str
     known: tuple[str, ...]
-    code: ClassVar[str] = "DF218"
     example = {"name": "Fliter", "known": ("Filter", "Map")}
     general_remedy = "`dagflow operators` lists the names"
 

@@ -5,9 +5,6 @@ No message and no field holds the value of a secret: the code that raises passes
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import ClassVar
-
 from dagflow.errors import ConfigError, DagflowError
 from dagflow.errors.base import error
 from dagflow.errors.wording import suggest
@@ -20,80 +17,85 @@ def _as_given(key: str, origin: str) -> str:
     return key
 
 
-def _did_you_mean(name: str, known: Iterable[str], before: str, origin: str) -> list[str]:
-    found = suggest(name, known)
-    return [] if found is None else [f"  did you mean `{_as_given(before + found, origin)}`?"]
-
-
 @error(kw_only=True)
-class UnknownSetting(ConfigError):
+class UnknownKey(ConfigError):
+    """A key has a part that is unknown. `name`: that part; `known`: what may stand there."""
+
+    key: str
+    origin: str
+    name: str
+    known: tuple[str, ...] = ()
+
+    def did_you_mean(self, before: str, after: str = "", known: tuple[str, ...] | None = None) -> str:
+        """Return a line with the key that was probably meant, which has another name between two texts; or an empty string."""
+        found = suggest(self.name, self.known if known is None else known)
+        return "" if found is None else f"\n  did you mean `{_as_given(before + found + after, self.origin)}`?"
+
+
+@error("DF201", kw_only=True)
+class UnknownSetting(UnknownKey):
     """A setting that neither the application nor the run has. `known` are the settings of the application, `known_run` those of the run.
 
     `name` is the part that is unknown, `place` what it was looked for in (`database` in `database.hots`, empty for the top).
     """
 
-    code: ClassVar[str] = "DF201"
+    place: str = ""
+    known_run: tuple[str, ...] = ()
     example = {"key": "ouput", "origin": "-D", "name": "ouput", "known": ("output",), "known_run": ("runner", "window")}
     general_remedy = "use a known name; `dagflow config APP` shows all settings"
-    key: str
-    origin: str
-    name: str
-    place: str = ""
-    known: tuple[str, ...] = ()
-    known_run: tuple[str, ...] = ()
 
     def message(self) -> str:
-        lines = [f"there is no setting `{self.key}` ({self.origin})"]
+        text = f"there is no setting `{self.key}` ({self.origin})"
         if self.place and not self.known:
-            return f"{lines[0]}\n  `{self.place}` is a single value, nothing lies below it"
+            return f"{text}\n  `{self.place}` is a single value, nothing lies below it"
         if self.place:
-            lines += _did_you_mean(self.name, self.known, f"{self.place}.", self.origin)
-            return "\n".join([*lines, f"  settings in `{self.place}`: {', '.join(self.known)}"])
+            near = self.did_you_mean(f"{self.place}.")
+            return f"{text}{near}\n  settings in `{self.place}`: {', '.join(self.known)}"
         of_run = self.key.lower().startswith("run.")
         names = self.known_run if of_run else (*self.known, *self.known_run)
-        close = _did_you_mean(self.name, names, "run." if of_run else "", self.origin)
-        lines += close
+        near = self.did_you_mean("run." if of_run else "", known=names)
+        text += near
         if not of_run:
-            lines.append(f"  settings of the application: {', '.join(self.known) or 'none'}")
-        if not close:
-            lines.append(f"  settings of the run: {', '.join(self.known_run)}")
-            lines.append("  others: operator.NAME.PROPERTY, operator.NAME.port.PORT.ATTRIBUTE, spark.*")
-        return "\n".join(lines)
+            text += f"\n  settings of the application: {', '.join(self.known) or 'none'}"
+        if not near:
+            text += f"\n  settings of the run: {', '.join(self.known_run)}"
+            text += "\n  others: operator.NAME.PROPERTY, operator.NAME.port.PORT.ATTRIBUTE, spark.*"
+        return text
 
 
-@error(kw_only=True)
-class UnknownOperatorName(ConfigError):
+@error("DF202", kw_only=True)
+class UnknownOperatorName(UnknownKey):
     """`operator.NAME…` where the DAG has no operator of that name."""
 
-    code: ClassVar[str] = "DF202"
+    template = (
+        "{name:?there is no operator `{name}` for `{key}`|`{key}` does not name an operator} ({origin}){near}\n"
+        "  operators: {known:?{known}|none}"
+    )
     example = {"key": "operator.raeder.max_readers", "origin": "-D", "name": "raeder", "known": ("reader", "sink")}
     general_remedy = "use the name of an operator; `dagflow config APP` shows all settings"
-    key: str
-    origin: str
-    name: str
-    known: tuple[str, ...] = ()
 
-    def message(self) -> str:
-        if not self.name:
-            return f"`{self.key}` does not name an operator ({self.origin})\n  operators: {', '.join(self.known) or 'none'}"
-        after = self.key.removeprefix(f"operator.{self.name}")
-        lines = [f"there is no operator `{self.name}` for `{self.key}` ({self.origin})"]
-        found = suggest(self.name, self.known)
-        if found is not None:
-            lines.append(f"  did you mean `{_as_given(f'operator.{found}{after}', self.origin)}`?")
-        lines.append(f"  operators: {', '.join(self.known) or 'none'}")
-        return "\n".join(lines)
+    @property
+    def near(self) -> str:
+        """A sentence with the key that was probably meant, or an empty string."""
+        return self.did_you_mean("operator.", self.key.removeprefix(f"operator.{self.name}"))
 
 
-@error(kw_only=True)
-class UnknownProperty(ConfigError):
+@error("DF203", kw_only=True)
+class UnknownProperty(UnknownKey):
     """`operator.NAME.PROPERTY` where the operator has no such property; `name` is the part that is unknown.
 
     `inside` is where it was looked for: empty for the operator itself, `reader_context` for a part of it.
     `operator` is `*` when no operator at all has the property.
     """
 
-    code: ClassVar[str] = "DF203"
+    operator: str
+    operator_class: str
+    inside: str = ""
+    template = (
+        "{operator:=*?no operator has a property `{name}`, as `{key}` asks for ({origin}){near}"
+        "|{name:?{place} has no property `{name}`|`{key}` does not name a property of {place}} ({origin}){near}\n"
+        "  {known:?its properties: {known}|it has no properties}}"
+    )
     example = {
         "key": "operator.reader.max_reader",
         "origin": "-D",
@@ -103,35 +105,27 @@ class UnknownProperty(ConfigError):
         "known": ("min_readers", "max_readers"),
     }
     general_remedy = "use a known property; `dagflow config APP` shows them all"
-    key: str
-    origin: str
-    operator: str
-    operator_class: str
-    name: str
-    inside: str = ""
-    known: tuple[str, ...] = ()
 
-    def message(self) -> str:
-        if self.operator == "*":
-            return f"no operator has a property `{self.name}`, as `{self.key}` asks for ({self.origin})" + "".join(
-                "\n" + line for line in _did_you_mean(self.name, self.known, "operator.*.", self.origin)
-            )
-        where = f"operator `{self.operator}` ({self.operator_class})"
-        if self.inside:
-            where = f"`{self.inside}` of {where}"
-        lacks = f"{where} has no property `{self.name}`" if self.name else f"`{self.key}` does not name a property of {where}"
-        lines = [f"{lacks} ({self.origin})"]
-        before = ".".join(part for part in ("operator", self.operator, self.inside) if part) + "."
-        lines += _did_you_mean(self.name, self.known, before, self.origin)
-        lines.append(f"  its properties: {', '.join(self.known)}" if self.known else "  it has no properties")
-        return "\n".join(lines)
+    @property
+    def place(self) -> str:
+        """The operator, or a part of it."""
+        return (f"`{self.inside}` of " if self.inside else "") + f"operator `{self.operator}` ({self.operator_class})"
+
+    @property
+    def near(self) -> str:
+        """A sentence with the key that was probably meant, or an empty string."""
+        return self.did_you_mean(".".join(part for part in ("operator", self.operator, self.inside, "") if part) + ".")
 
 
-@error(kw_only=True)
-class UnknownPortName(ConfigError):
+@error("DF204", kw_only=True)
+class UnknownPortName(UnknownKey):
     """`operator.NAME.port.PORT…` where the operator has no port of that name; `operator` is `*` when no operator has it."""
 
-    code: ClassVar[str] = "DF204"
+    operator: str
+    template = (
+        "{operator:=*?no operator has a|operator `{operator}` has no} port `{name}`, as `{key}` asks for ({origin}){near}\n"
+        "  ports: {known:?{known}|none}"
+    )
     example = {
         "key": "operator.reader.port.message.partition_parallel",
         "origin": "-D",
@@ -140,28 +134,21 @@ class UnknownPortName(ConfigError):
         "known": ("messages",),
     }
     general_remedy = "use the name of a port"
-    key: str
-    origin: str
-    operator: str
-    name: str
-    known: tuple[str, ...] = ()
 
-    def message(self) -> str:
-        who = "no operator has a" if self.operator == "*" else f"operator `{self.operator}` has no"
-        lines = [f"{who} port `{self.name}`, as `{self.key}` asks for ({self.origin})"]
-        found = suggest(self.name, self.known)
-        if found is not None:
-            key = self.key.replace(f".port.{self.name}", f".port.{found}", 1)
-            lines.append(f"  did you mean `{_as_given(key, self.origin)}`?")
-        lines.append(f"  ports: {', '.join(self.known) or 'none'}")
-        return "\n".join(lines)
+    @property
+    def near(self) -> str:
+        """A sentence with the key that was probably meant, or an empty string."""
+        before, _, after = self.key.partition(f".port.{self.name}")
+        return self.did_you_mean(f"{before}.port.", after)
 
 
-@error(kw_only=True)
-class UnknownPortAttribute(ConfigError):
+@error("DF205", kw_only=True)
+class UnknownPortAttribute(UnknownKey):
     """`operator.NAME.port.PORT.ATTRIBUTE` where ports have no such attribute."""
 
-    code: ClassVar[str] = "DF205"
+    template = (
+        "ports have no attribute `{name}`, as `{key}` asks for ({origin}){near}\n  attributes of ports: {known:?{known}|none}"
+    )
     example = {
         "key": "operator.sink.port.input.paralel",
         "origin": "-D",
@@ -169,121 +156,98 @@ class UnknownPortAttribute(ConfigError):
         "known": ("partition_by", "partition_parallel"),
     }
     general_remedy = "use a known attribute"
-    key: str
-    origin: str
-    name: str
-    known: tuple[str, ...] = ()
 
-    def message(self) -> str:
-        lines = [f"ports have no attribute `{self.name}`, as `{self.key}` asks for ({self.origin})"]
-        lines += _did_you_mean(self.name, self.known, self.key.removesuffix(self.name), self.origin)
-        lines.append(f"  attributes of ports: {', '.join(self.known) or 'none'}")
-        return "\n".join(lines)
+    @property
+    def near(self) -> str:
+        """A sentence with the key that was probably meant, or an empty string."""
+        return self.did_you_mean(self.key.removesuffix(self.name))
 
 
-@error(kw_only=True)
+@error("DF206", kw_only=True)
 class BadValue(ConfigError):
     """A value of the wrong type, or one that a validator refuses. `value` is as shown: `***` for secrets."""
 
-    code: ClassVar[str] = "DF206"
-    example = {"key": "operator.reader.max_readers", "value": "'many'", "origin": "-D", "expected": "an integer"}
-    general_remedy = "give a value of the expected kind; docs/reference/settings.md lists how values are written"
     key: str
     value: str
     origin: str
     expected: str = ""
     reason: str = ""
-
-    def message(self) -> str:
-        lines = [f"`{self.key}` cannot be {self.value} ({self.origin})"]
-        if self.reason:
-            lines.append(f"  because: {self.reason}")
-        if self.expected:
-            lines.append(f"  expected: {self.expected}")
-        return "\n".join(lines)
+    template = "`{key}` cannot be {value} ({origin}){reason:?\n  because: {reason}}{expected:?\n  expected: {expected}}"
+    example = {"key": "operator.reader.max_readers", "value": "'many'", "origin": "-D", "expected": "an integer"}
+    general_remedy = "give a value of the expected kind; docs/reference/settings.md lists how values are written"
 
 
-@error(kw_only=True)
+@error("DF207", kw_only=True)
 class MissingSetting(ConfigError, KeyError):
     """A setting without a default was not given. `type` is empty where the application has no class for its settings."""
 
-    code: ClassVar[str] = "DF207"
-    example = {"key": "output", "type": "str", "doc": "the folder that results are written to", "expected": "a string"}
-    general_remedy = "give the setting: -D KEY=VALUE, DAGFLOW_KEY in the environment, or in a --conf file"
     key: str
     type: str = ""
     doc: str = ""
     expected: str = ""
+    template = (
+        "the setting `{key}` is missing"
+        "{doc:?\n  what it is: {doc}}"
+        "{type:?\n  its type: {type}{expected:? ({expected})}}\n"
+        "  give it: -D {key}=…, or {variable}=… in the environment, or in a --conf file"
+    )
+    example = {"key": "output", "type": "str", "doc": "the folder that results are written to", "expected": "a string"}
+    general_remedy = "give the setting: -D KEY=VALUE, DAGFLOW_KEY in the environment, or in a --conf file"
 
-    def message(self) -> str:
-        lines = [f"the setting `{self.key}` is missing"]
-        if self.doc:
-            lines.append(f"  what it is: {self.doc}")
-        if self.type:
-            lines.append(f"  its type: {self.type} ({self.expected})" if self.expected else f"  its type: {self.type}")
-        lines.append(f"  give it: -D {self.key}=…, or {_as_given(self.key, 'env ')}=… in the environment, or in a --conf file")
-        return "\n".join(lines)
+    @property
+    def variable(self) -> str:
+        """The name of the variable of the environment."""
+        return _as_given(self.key, "env ")
 
 
-@error(kw_only=True)
+@error("DF208", kw_only=True)
 class ConflictingSettings(ConfigError):
     """Two settings contradict each other. `given` are lines `key = value (origin)`."""
 
-    code: ClassVar[str] = "DF208"
+    reason: str
+    given: tuple[str, ...] = ()
+    template = "settings that contradict each other: {reason}{given:?\n  {given:\n  }}"
     example = {
         "reason": "a run ends once its input is read, or continues",
         "given": ("once = true (--once)", "continuous = true (-D)"),
     }
     general_remedy = "leave out one of the settings"
-    reason: str
-    given: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return "\n".join([f"settings that contradict each other: {self.reason}", *(f"  {line}" for line in self.given)])
 
 
-@error(kw_only=True)
+@error("DF209", kw_only=True)
 class BadConfFile(ConfigError):
     """A configuration file is not TOML. The line itself is not shown, since it may hold a secret."""
 
-    code: ClassVar[str] = "DF209"
-    example = {"path": "conf.toml", "reason": "Invalid value", "line": 3, "column": 10}
-    general_remedy = "write the line as TOML: text stands in quotes, lists in brackets"
     path: str
     reason: str
     line: int | None = None
     column: int | None = None
+    template = (
+        "{path}{line:?:{line}}: this is not TOML: {reason}{column:? (column {column})}\n"
+        '  text stands in quotes: output = "out"; so does `*`: [operator."*"]; lists are like ["a", "b"]'
+    )
+    example = {"path": "conf.toml", "reason": "Invalid value", "line": 3, "column": 10}
+    general_remedy = "write the line as TOML: text stands in quotes, lists in brackets"
 
-    def message(self) -> str:
-        where = self.path if self.line is None else f"{self.path}:{self.line}"
-        column = "" if self.column is None else f" (column {self.column})"
-        lines = [f"{where}: this is not TOML: {self.reason}{column}"]
-        lines.append('  text stands in quotes: output = "out"; so does `*`: [operator."*"]; lists are like ["a", "b"]')
-        return "\n".join(lines)
 
-
-@error(kw_only=True)
+@error("DF210", kw_only=True)
 class ConfFileMissing(ConfigError):
     """A configuration file is missing or cannot be read."""
 
-    code: ClassVar[str] = "DF210"
-    example = {"path": "conf.toml", "reason": "no such file"}
-    general_remedy = "name a file that is there and can be read"
     path: str
     reason: str
+    template = "the configuration file `{path}` cannot be read: {reason}"
+    example = {"path": "conf.toml", "reason": "no such file"}
+    general_remedy = "name a file that is there and can be read"
 
-    def message(self) -> str:
-        return f"the configuration file `{self.path}` cannot be read: {self.reason}"
 
-
-@error(kw_only=True)
+@error("DF211", kw_only=True)
 class BadDefinition(ConfigError):
     """`-D` is not followed by KEY=VALUE. Only the key is shown."""
 
-    code: ClassVar[str] = "DF211"
+    text: str
     example = {"text": "output"}
     general_remedy = "write -D KEY=VALUE"
-    text: str
 
     def message(self) -> str:
         if self.text.startswith("="):
@@ -291,16 +255,15 @@ class BadDefinition(ConfigError):
         return f"-D {self.text} has no `=` and no value\n  write -D {self.text or 'KEY'}=VALUE"
 
 
-@error(kw_only=True)
+@error("DF214", kw_only=True)
 class RepeatedDefinition(ConfigError):
     """`-D` gives one key several values. `values` are `***` where they may be secrets; `as_list`: both as one, where a list is possible."""
 
-    code: ClassVar[str] = "DF214"
-    example = {"key": "input", "values": ("a", "b"), "as_list": '["a", "b"]'}
-    general_remedy = "leave one of them out, or give both as one list"
     key: str
     values: tuple[str, ...]
     as_list: str = ""
+    example = {"key": "input", "values": ("a", "b"), "as_list": '["a", "b"]'}
+    general_remedy = "leave one of them out, or give both as one list"
 
     def message(self) -> str:
         import shlex
@@ -312,46 +275,39 @@ class RepeatedDefinition(ConfigError):
         return "\n".join([*lines, "  otherwise leave the others out"])
 
 
-@error(kw_only=True)
+@error("DF212", kw_only=True)
 class NotASettingsClass(ConfigError):
     """The class that `conf` is annotated with is not made by attrs."""
 
-    code: ClassVar[str] = "DF212"
-    example = {"name": "Settings", "where": "app.py:12"}
-    general_remedy = "write @attrs.define above the class"
     name: str
     where: str = ""
+    template = (
+        "`{name}` cannot hold settings: it is not an attrs class{where:? ({where})}\n  write @attrs.define above `class {name}`"
+    )
+    example = {"name": "Settings", "where": "app.py:12"}
+    general_remedy = "write @attrs.define above the class"
 
-    def message(self) -> str:
-        place = f" ({self.where})" if self.where else ""
-        what = f"`{self.name}` cannot hold settings: it is not an attrs class{place}"
-        return f"{what}\n  write @attrs.define above `class {self.name}`"
 
-
-@error(kw_only=True)
+@error("DF213", kw_only=True)
 class ReservedSettingName(ConfigError):
     """A setting has the name with which other keys begin, so no configuration could reach it."""
 
-    code: ClassVar[str] = "DF213"
-    example = {"name": "operator", "class_name": "Settings"}
-    general_remedy = "give the setting another name"
     name: str
     class_name: str
+    template = (
+        "`{class_name}.{name}` is a reserved name: keys that begin with `{name}` have another meaning\n"
+        "  give it another name, for example `{name}_name`"
+    )
+    example = {"name": "operator", "class_name": "Settings"}
+    general_remedy = "give the setting another name"
 
-    def message(self) -> str:
-        return (
-            f"`{self.class_name}.{self.name}` is a reserved name: keys that begin with `{self.name}` have another meaning\n"
-            f"  give it another name, for example `{self.name}_name`"
-        )
 
-
-@error(kw_only=True)
+@error("DF299", kw_only=True)
 class ConfigErrors(ConfigError):
     """Several problems, reported together."""
 
-    code: ClassVar[str] = "DF299"
-    general_remedy = "each problem in the list has its own remedy"
     errors: tuple[DagflowError, ...]
+    general_remedy = "each problem in the list has its own remedy"
 
     def message(self) -> str:
         lines = [f"{len(self.errors)} problems in the configuration"]

@@ -13,9 +13,9 @@ The first digit of a code names the branch, and the branch the exit code. `Inter
 as shells expect it.
 
 Each class lives beside the code that raises it, in the `errors` module of its package. This package imports them when they
-are first asked for, so `from dagflow.errors import WindowFailed` works for every class. Read `base` first, then
-`shown`, then `packages` (the one error that all layers raise), `wording` (parts of messages), `frames` (the user's own code
-in a traceback) and `misspelt` (the name that it meant). `codes` finds classes by their codes.
+are first asked for, so `from dagflow.errors import WindowFailed` works for every class. Read `base` first, then `templates`
+(how messages are written), `shown`, `packages` (the one error that all layers raise), `wording` (parts of messages), `frames`
+(the user's own code in a traceback) and `misspelt` (the name that it meant). `codes` finds classes by their codes.
 """
 
 from __future__ import annotations

@@ -11,20 +11,33 @@ import attrs
 from typing_extensions import dataclass_transform
 
 from dagflow.errors.shown import without_secrets
+from dagflow.errors.templates import filled
 
 ErrorType = TypeVar("ErrorType", bound=type)
 
 
 @overload
 @dataclass_transform(field_specifiers=(attrs.field, attrs.Factory))
-def error(cls: ErrorType) -> ErrorType: ...
+def error(code: ErrorType) -> ErrorType: ...
 @overload
 @dataclass_transform(field_specifiers=(attrs.field, attrs.Factory))
-def error(*, kw_only: bool) -> Callable[[ErrorType], ErrorType]: ...
-def error(cls: type | None = None, *, kw_only: bool = False) -> Any:
-    """Make an attrs class of an exception. Its fields are structured, its wording is `message()`."""
+def error(
+    code: str = ..., *, kw_only: bool = ..., is_fatal: bool = ..., is_transient: bool = ..., exit_code: int = ...
+) -> Callable[[ErrorType], ErrorType]: ...
+def error(code: type | str = "", *, kw_only: bool = False, **constants: Any) -> Any:
+    """Make an attrs class of an exception, with a code and other constants: `@error("DF306", is_fatal=True)`."""
     define = attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=kw_only)
-    return define if cls is None else define(cls)
+    if isinstance(code, type):
+        return define(code)
+    if code:
+        constants["code"] = code
+
+    def with_constants(cls: type) -> type:
+        for name, value in constants.items():
+            setattr(cls, name, value)
+        return define(cls)
+
+    return with_constants
 
 
 def _without_secrets(message: Callable[[Any], str]) -> Callable[[Any], str]:
@@ -40,9 +53,11 @@ class DagflowError(Exception):
     """Everything that dagflow raises on purpose.
 
     Subclasses are attrs classes: one class per cause, with structured fields. The first sentences of its docstring state the
-    cause, `message` holds the wording. `dagflow explain` and docs/reference/errors.md are made from these.
+    cause, `template` holds the wording. `dagflow explain` and docs/reference/errors.md are made from these.
 
     Attributes:
+        template: the message, with fields in it (see `dagflow.errors.templates`). A class whose message must be computed defines
+            `message()` instead.
         code: names the cause. Its first digit is that of the branch (see `dagflow.errors`).
         exit_code: how a command ends.
         is_fatal: not a fault of one record, so `on_error` does not skip it.
@@ -51,6 +66,7 @@ class DagflowError(Exception):
         general_remedy: what to do, where the message itself has no `help:` line.
     """
 
+    template: ClassVar[str] = ""
     code: ClassVar[str] = "DF000"
     exit_code: ClassVar[int] = 1
     is_fatal: ClassVar[bool] = False
@@ -66,7 +82,7 @@ class DagflowError(Exception):
 
     def message(self) -> str:
         """Return the text that a user reads: what is wrong, where, and what to do."""
-        return self.__class__.__name__
+        return without_secrets(filled(self.template or type(self).__name__, self))
 
     def __str__(self) -> str:
         return self.message()
@@ -114,34 +130,21 @@ def _rebuild(cls: type[DagflowError], fields: dict[str, Any], notes: list[str], 
     return made
 
 
-@error
+@error("DF010", exit_code=2)
 class DagError(DagflowError, ValueError):
     """The application's DAG is wrong; nothing has run."""
 
-    code: ClassVar[str] = "DF010"
-    exit_code: ClassVar[int] = 2
 
-
-@error
+@error("DF200", exit_code=2)
 class ConfigError(DagflowError, ValueError):
     """A setting or the command line is wrong; nothing has run."""
 
-    code: ClassVar[str] = "DF200"
-    exit_code: ClassVar[int] = 2
 
-
-@error
+@error("DF300")
 class RunError(DagflowError, RuntimeError):
     """A run failed."""
 
-    code: ClassVar[str] = "DF300"
-    exit_code: ClassVar[int] = 1
 
-
-@error
+@error("DF400", exit_code=3, is_fatal=True)
 class InfrastructureError(DagflowError, RuntimeError):
     """The environment lacks what dagflow needs: Java, a cluster, permissions, disk."""
-
-    code: ClassVar[str] = "DF400"
-    exit_code: ClassVar[int] = 3
-    is_fatal: ClassVar[bool] = True

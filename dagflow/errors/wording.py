@@ -1,4 +1,4 @@
-"""Parts of messages: names that were probably meant, options that are ready to paste, and help lines."""
+"""Parts of messages: names that were probably meant, positions, and options that are ready to paste."""
 
 from __future__ import annotations
 
@@ -32,6 +32,15 @@ def known_names(names: Iterable[str]) -> str:
     """Return ` Known: a, b.`, a sentence with a blank before it; of no names an empty string."""
     listed = ", ".join(names)
     return f" Known: {listed}." if listed else ""
+
+
+def shown(position: object) -> str:
+    """Return a position as messages have it: keys in hexadecimal digits.
+
+    >>> shown(120), shown(b"k1")
+    ('120', '[6b31]')
+    """
+    return f"[{position.hex()}]" if isinstance(position, bytes) else str(position)
 
 
 def definition(operator: str, key: str, value: object) -> str:

@@ -67,10 +67,10 @@ def load_application(spec: str) -> Application:
 def application_of(populate: Any, name: str | None = None, where: str = "") -> Application:
     """The application behind a function or an object with `populate_dag`. Raises NoPopulateDag."""
     if isinstance(populate, Module):
-        raise NoPopulateDag(spec=where or repr(populate), known=(), is_module=True)
+        raise NoPopulateDag(spec=where or repr(populate), is_module=True)
     function: Any = populate if inspect.isroutine(populate) else getattr(populate, POPULATE, populate)
     if not callable(function):
-        raise NoPopulateDag(spec=where or repr(populate), known=())
+        raise NoPopulateDag(spec=where or repr(populate))
     return Application(name or str(getattr(populate, "__name__", "application")), function, _settings_class(function), where)
 
 
@@ -175,7 +175,7 @@ def _find(module: types.ModuleType, name: str | None, spec: str) -> Any:
         owners = [cls for cls in own if hasattr(cls, POPULATE) and not issubclass(cls, Module)]
         if len(owners) == 1:
             return owners[0]()
-        raise NoPopulateDag(spec=spec, known=())
+        raise NoPopulateDag(spec=spec)
     candidate = getattr(module, name, None)
     if candidate is None:
         public = tuple(n for n, v in vars(module).items() if callable(v) and not n.startswith("_"))
@@ -184,5 +184,5 @@ def _find(module: types.ModuleType, name: str | None, spec: str) -> Any:
             reason=f"{spec.partition(':')[0]} has no {name!r}.{did_you_mean(name, public, otherwise=known_names(public))}",
         )
     if inspect.isclass(candidate) and issubclass(candidate, Module):
-        raise NoPopulateDag(spec=spec, known=(), is_module=True)
+        raise NoPopulateDag(spec=spec, is_module=True)
     return candidate() if inspect.isclass(candidate) and hasattr(candidate, POPULATE) else candidate

@@ -8,25 +8,22 @@ from dagflow.errors import DagError, RunError
 from dagflow.errors.base import error
 
 
-@error
+@error("DF020")
 class NotSupported(DagError, NotImplementedError):
     """This version does not run such a DAG."""
 
     what: str
     where: str
     help: str
-    code: ClassVar[str] = "DF020"
+    template = "{what} ({where})\n  help: {help}"
     example = {
         "what": "operator 'sort' works on DataFrames, which the local runner does not do",
         "where": "app.py:12",
         "help": "use --runner spark",
     }
 
-    def message(self) -> str:
-        return f"{self.what} ({self.where})\n  help: {self.help}"
 
-
-@error
+@error("DF022")
 class MergeMissing(DagError, TypeError):
     """An operator in partitions keeps State, and does not say how the values of several partitions are merged."""
 
@@ -35,7 +32,6 @@ class MergeMissing(DagError, TypeError):
     states: tuple[str, ...]
     lines: tuple[str, ...]
     where: str
-    code: ClassVar[str] = "DF022"
     example = {
         "operator": "total",
         "type": "Total",
@@ -56,7 +52,7 @@ class MergeMissing(DagError, TypeError):
         return "\n".join(lines)
 
 
-@error
+@error("DF024")
 class MapStateNotKeyed(DagError, TypeError):
     """An operator in partitions has a MapState, but its input is not partitioned by key."""
 
@@ -65,7 +61,14 @@ class MapStateNotKeyed(DagError, TypeError):
     states: tuple[str, ...]
     lines: tuple[str, ...]
     where: str
-    code: ClassVar[str] = "DF024"
+    template = (
+        "operator {operator!r} keeps MapState {states!r} in partitions, but its input is not partitioned by key ({where})\n"
+        "  help: partition it, so that each partition has the entries of its keys: "
+        "InputPort[…](partition_by=…) in class {type};\n"
+        "        or keep each whole, as a State, and say how the values of several partitions become one:\n"
+        "    {lines:\n    }\n"
+        "  where merged(values) makes one value of a list of them"
+    )
     example = {
         "operator": "total",
         "type": "Total",
@@ -74,19 +77,8 @@ class MapStateNotKeyed(DagError, TypeError):
         "where": "app.py:12",
     }
 
-    def message(self) -> str:
-        names = ", ".join(map(repr, self.states))
-        lines = [
-            f"operator {self.operator!r} keeps MapState {names} in partitions, but its input is not partitioned by key ({self.where})",
-            f"  help: partition it, so that each partition has the entries of its keys: InputPort[…](partition_by=…) in class {self.type};",
-            "        or keep each whole, as a State, and say how the values of several partitions become one:",
-            *(f"    {line}" for line in self.lines),
-            "  where merged(values) makes one value of a list of them",
-        ]
-        return "\n".join(lines)
 
-
-@error
+@error("DF040")
 class UnrelatedPartitions(DagError):
     """An operator is to be parallel with operators whose partitions are not related.
 
@@ -97,7 +89,6 @@ class UnrelatedPartitions(DagError):
     operator: str
     ports: tuple[tuple[str, str], ...]
     where: str
-    code: ClassVar[str] = "DF040"
     example = {"operator": "union", "ports": (("union.input_0", "reader"), ("union.input_1", "events")), "where": "app.py:12"}
 
     def message(self) -> str:
@@ -110,7 +101,7 @@ class UnrelatedPartitions(DagError):
         )
 
 
-@error
+@error("DF045")
 class ColumnsUnknown(DagError):
     """The columns of a port of a DataFrame operator are not declared."""
 
@@ -119,34 +110,29 @@ class ColumnsUnknown(DagError):
     port: str
     type: str
     where: str
-    code: ClassVar[str] = "DF045"
+    template = (
+        "operator {operator!r} works on DataFrames, but nothing says the columns of its port {port}: {type} has none ({where})\n"
+        "  help: name the classes of its records, {class_name}[In, Out](…), or give the columns: {port}_schema={{'name': "
+        "'string', …}}"
+    )
     example = {"operator": "sort", "class_name": "SparkOperator", "port": "input", "type": "Any", "where": "app.py:12"}
 
-    def message(self) -> str:
-        return (
-            f"operator {self.operator!r} works on DataFrames, but nothing says the columns of its port {self.port}: {self.type} has none ({self.where})\n"
-            f"  help: name the classes of its records, {self.class_name}[In, Out](…), or give the columns: {self.port}_schema={{'name': 'string', …}}"
-        )
 
-
-@error
+@error("DF046")
 class BodyPartitioned(DagError):
     """A DataFrame operator has settings for partitions, which Spark decides itself."""
 
     operator: str
     asked: str
     where: str
-    code: ClassVar[str] = "DF046"
+    template = (
+        "operator {operator!r} cannot have {asked}: Spark itself partitions the rows of a DataFrame operator ({where})\n"
+        "  help: remove it. To bring equal keys together, call frame.repartition(…) in the body"
+    )
     example = {"operator": "sort", "asked": "partition_by", "where": "app.py:12"}
 
-    def message(self) -> str:
-        return (
-            f"operator {self.operator!r} cannot have {self.asked}: Spark itself partitions the rows of a DataFrame operator ({self.where})\n"
-            "  help: remove it. To bring equal keys together, call frame.repartition(…) in the body"
-        )
 
-
-@error
+@error("DF048")
 class TypeNotInSpark(DagError, TypeError):
     """A column of a DataFrame operator has a type that Spark does not support.
 
@@ -161,7 +147,6 @@ class TypeNotInSpark(DagError, TypeError):
     type: str
     instead: str = ""
     where: str = ""
-    code: ClassVar[str] = "DF048"
     example = {
         "operator": "sort",
         "what": "its input",
@@ -180,7 +165,7 @@ class TypeNotInSpark(DagError, TypeError):
         )
 
 
-@error
+@error("DF058")
 class ScopeNotWritten(DagError):
     """The results of operators would cover a part of the input only: that of one window, or of one launch.
 
@@ -189,11 +174,10 @@ class ScopeNotWritten(DagError):
         why: what makes it a part.
     """
 
-    operators: tuple[tuple[str, str, str], ...]
-    why: str
-    code: ClassVar[str] = "DF058"
     CONTINUOUS: ClassVar[str] = "a continuous launch cuts its input into windows by time and size"
     LAUNCHED: ClassVar[str] = "earlier launches have read other input, which is not read again"
+    operators: tuple[tuple[str, str, str], ...]
+    why: str
     example = {"operators": (("count", "Count", "app.py:12"),), "why": LAUNCHED}
 
     def message(self) -> str:
@@ -210,7 +194,7 @@ class ScopeNotWritten(DagError):
         )
 
 
-@error
+@error("DF080")
 class EmissionMissing(DagError):
     """A continuous launch would write results whole with each window: nothing says when they are emitted.
 
@@ -219,7 +203,6 @@ class EmissionMissing(DagError):
     """
 
     sinks: tuple[tuple[str, str, str], ...]
-    code: ClassVar[str] = "DF080"
     example = {"sinks": (("totals", "CsvWriter", "app.py:12"),)}
 
     def message(self) -> str:
@@ -234,37 +217,29 @@ class EmissionMissing(DagError):
         )
 
 
-@error(kw_only=True)
+@error("DF801", kw_only=True, is_fatal=True)
 class NotHeld(RunError, TypeError):
     """A record of a changing stream cannot be kept until the next emission point."""
 
     type: str
     record: str
-    code: ClassVar[str] = "DF801"
-    is_fatal: ClassVar[bool] = True
+    template = (
+        "a {type} cannot be kept until the next emission point, when its stream reaches the sink: {record}\n"
+        "  help: put a Map before the sink that makes dicts of plain values, or records of an attrs class: def row(record) -> Row"
+    )
     example = {"type": "set", "record": "{1, 2}"}
 
-    def message(self) -> str:
-        return (
-            f"a {self.type} cannot be kept until the next emission point, when its stream reaches the sink: {self.record}\n"
-            "  help: put a Map before the sink that makes dicts of plain values, or records of an attrs class: def row(record) -> Row"
-        )
 
-
-@error(kw_only=True)
+@error("DF803", kw_only=True, is_fatal=True)
 class RowsShareKeys(RunError, ValueError):
     """Rows of a changing stream stand that are equal in the columns by which a sink would take them back."""
 
     keys: tuple[str, ...]
     rows: int
     row: str
-    code: ClassVar[str] = "DF803"
-    is_fatal: ClassVar[bool] = True
+    template = (
+        "{rows} rows stand with the same {keys}, by which the sink would find them: one is {row}\n"
+        "  help: name keys that identify a row: the columns that the rows are grouped by, for example;\n"
+        "  or keep one row of each key: put Deduplicate(by=…) before the sink"
+    )
     example = {"keys": ("country",), "rows": 2, "row": "{'country': 'se', 'shop': 'a', 'sold': 4}"}
-
-    def message(self) -> str:
-        return (
-            f"{self.rows} rows stand with the same {', '.join(self.keys)}, by which the sink would find them: one is {self.row}\n"
-            "  help: name keys that identify a row: the columns that the rows are grouped by, for example;\n"
-            "  or keep one row of each key: put Deduplicate(by=…) before the sink"
-        )

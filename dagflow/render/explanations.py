@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from dagflow.errors import MODULES, ConfigError, DagError, DagflowError, InfrastructureError, RunError
+from dagflow.errors import ConfigError, DagError, DagflowError, InfrastructureError, RunError
 from dagflow.errors.codes import classes_by_code
 from dagflow.errors.wording import suggest
 from dagflow.render.style import Style
@@ -133,7 +133,7 @@ def _anchor(digit: str, title: str) -> str:
 
 
 def _of_class(cls: type[DagflowError]) -> Explanation:
-    if cls.message is DagflowError.message or not _is_complete(cls):
+    if not (cls.template or cls.message is not DagflowError.message) or not _is_complete(cls):
         return Explanation(cls.code, cls.__name__, cause_of(cls), "", cls.general_remedy, cls.exit_code)
     example = example_of(cls).message()
     return Explanation(cls.code, cls.__name__, cause_of(cls), example, remedy_in(example) or cls.general_remedy, cls.exit_code)
@@ -163,8 +163,7 @@ def example_of(cls: type[DagflowError]) -> DagflowError:
 
 
 def _members(cls: type[DagflowError]) -> list[type[DagflowError]]:
-    branch: type[DagflowError] = cls.__bases__[0]
-    members = [each for each in branch.__subclasses__() if each.example and each.__module__ in MODULES]
+    members = [each for each in classes_by_code().values() if issubclass(each, cls.__bases__[0]) and each.example]
     return sorted(members, key=lambda each: each.code)[:2]
 
 

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from dagflow.errors import RunError
 from dagflow.errors.base import error
 
 
-@error
+@error("DF365")
 class PartitionerFailed(RunError):
     """The partitioner of an operator raised, or did not return partitions."""
 
     operator: str
     partitioner: str
     reason: str
-    code: ClassVar[str] = "DF365"
+    template = (
+        "the partitioner of operator {operator!r} ({partitioner}) {reason}\n"
+        "  help: define_partitions(partitions, context) returns a list of at least one dagflow.scaling.Partition;\n"
+        "        dagflow.scaling.resized(partitions, count) makes one of any length"
+    )
     example = {"operator": "reader", "partitioner": "MyPartitioner", "reason": "has returned None"}
 
-    def message(self) -> str:
-        return (
-            f"the partitioner of operator {self.operator!r} ({self.partitioner}) {self.reason}\n"
-            "  help: define_partitions(partitions, context) returns a list of at least one dagflow.scaling.Partition;\n"
-            "        dagflow.scaling.resized(partitions, count) makes one of any length"
-        )
 
-
-@error
+@error("DF782")
 class PolicyFailed(RunError):
     """The policy of an operator's readers raised, or did not return an integer."""
 
@@ -35,7 +30,11 @@ class PolicyFailed(RunError):
     reason: str
     where: str = ""
     fields: tuple[str, ...] = ()
-    code: ClassVar[str] = "DF782"
+    template = (
+        "the policy {policy}{operator:? of operator {operator!r}} {reason}\n"
+        "{where:?  at {where}\n}"
+        "  help: readers(load) returns an integer; load has {fields}"
+    )
     example = {
         "operator": "reader",
         "policy": "Third",
@@ -44,18 +43,11 @@ class PolicyFailed(RunError):
         "fields": ("backlog", "size", "readers"),
     }
 
-    def message(self) -> str:
-        return (
-            f"the policy {self.policy}{f' of operator {self.operator!r}' if self.operator else ''} {self.reason}\n"
-            + (f"  at {self.where}\n" if self.where else "")
-            + f"  help: readers(load) returns an integer; load has {', '.join(self.fields)}"
-        )
-
 
 _SHOWN = 10
 
 
-@error
+@error("DF375")
 class KeysMisassigned(RunError, ValueError):
     """A partitioner assigned keys to no partition, or to several. Records would be lost or duplicated.
 
@@ -67,7 +59,6 @@ class KeysMisassigned(RunError, ValueError):
     mask: int
     missing: tuple[int, ...]
     several: dict[int, tuple[int, ...]]
-    code: ClassVar[str] = "DF375"
     example = {"operator": "count", "port": "input", "mask": 3, "missing": (2,), "several": {1: (0, 1)}}
 
     def message(self) -> str:

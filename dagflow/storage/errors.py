@@ -2,52 +2,40 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from dagflow.errors import ConfigError, InfrastructureError, RunError
 from dagflow.errors.base import error
 
 
-@error
+@error("DF377", is_fatal=True)
 class PathOutside(RunError, ValueError):
     """A stored record names a path outside its folder. `leads`: the target of a symbolic link."""
 
     folder: str
     path: str
     leads: str | None = None
-    code: ClassVar[str] = "DF377"
+    template = (
+        "{folder}: {leads:?{path!r} leads out of this folder to {leads}\n"
+        "  help: dagflow does not follow links out of its folders; replace the link by the folder or file itself"
+        "|a stored record names {path!r}, which is not the path of a data file in this folder\n"
+        "  help: dagflow never writes such a record. It has not read, moved or removed anything there; "
+        "restore the folder from a copy}"
+    )
     example = {"folder": "out", "path": "../other/a.txt"}
-    is_fatal: ClassVar[bool] = True
-
-    def message(self) -> str:
-        if self.leads is not None:
-            return (
-                f"{self.folder}: {self.path!r} leads out of this folder to {self.leads}\n"
-                "  help: dagflow does not follow links out of its folders; replace the link by the folder or file itself"
-            )
-        return (
-            f"{self.folder}: a stored record names {self.path!r}, which is not the path of a data file in this folder\n"
-            "  help: dagflow never writes such a record. It has not read, moved or removed anything there; restore the folder from a copy"
-        )
 
 
-@error
+@error("DF383", is_fatal=True)
 class BadRecordName(RunError, ValueError):
     """A name is not valid for a record of a store."""
 
     name: str
-    code: ClassVar[str] = "DF383"
+    template = (
+        "{name!r} is not a valid name of a record: a name has parts joined by '/', and no part is empty or begins with '.'\n"
+        "  help: a stored record that names it is damaged; restore the folder from a copy"
+    )
     example = {"name": "../plan"}
-    is_fatal: ClassVar[bool] = True
-
-    def message(self) -> str:
-        return (
-            f"{self.name!r} is not a valid name of a record: a name has parts joined by '/', and no part is empty or begins with '.'\n"
-            "  help: a stored record that names it is damaged; restore the folder from a copy"
-        )
 
 
-@error
+@error("DF410")
 class StorageError(InfrastructureError):
     """The storage refused an operation.
 
@@ -55,216 +43,161 @@ class StorageError(InfrastructureError):
     `at`: the path that the operating system names, if it is not `path`.
     """
 
-    code: ClassVar[str] = "DF410"
-    example = {"path": "logs/a.txt", "doing": "reading a block", "reason": "Operation not permitted"}
-    general_remedy = "fix what the operating system reports, then launch again: the run resumes"
-
     path: str
     doing: str
     reason: str = ""
     at: str | None = None
+    template = "{path}: {reason:?{reason}|the operating system refused}{elsewhere}, while {doing}."
+    example = {"path": "logs/a.txt", "doing": "reading a block", "reason": "Operation not permitted"}
+    general_remedy = "fix what the operating system reports, then launch again: the run resumes"
 
-    def message(self) -> str:
-        at = f" (at {self.at})" if self.at and self.at != self.path else ""
-        advice = self.advice()
-        return f"{self.path}: {self.what()}{at}, while {self.doing}." + (f" {advice}" if advice else "")
-
-    def what(self) -> str:
-        """Return the few words that name the cause."""
-        return self.reason or "the operating system refused"
-
-    def advice(self) -> str:
-        """Return the remedy; may be empty."""
-        return ""
+    @property
+    def elsewhere(self) -> str:
+        """The path that the operating system names, in brackets, if it is not that of the operation."""
+        return f" (at {self.at})" if self.at and self.at != self.path else ""
 
 
-@error
+@error("DF411")
 class DiskFull(StorageError):
     """No space is left, or the user's quota is used up."""
 
-    code: ClassVar[str] = "DF411"
-    example = {"path": "out", "doing": "writing a record"}
     quota: bool = False
+    template = (
+        "{path}: {quota:?the disk quota is used up|no space is left on the device}{elsewhere}, while {doing}. "
+        "Free some space ({quota:?`quota -s` shows it|`df -h` shows what is full (`df -i`: out of inodes)}) or choose another "
+        "folder, then launch again: committed windows are kept."
+    )
+    example = {"path": "out", "doing": "writing a record"}
 
-    def what(self) -> str:
-        return "the disk quota is used up" if self.quota else "no space is left on the device"
 
-    def advice(self) -> str:
-        see = "`quota -s` shows it" if self.quota else "`df -h` shows what is full (`df -i`: out of inodes)"
-        return f"Free some space ({see}) or choose another folder, then launch again: committed windows are kept."
-
-
-@error
+@error("DF412")
 class NotWritable(StorageError):
     """Writing is not permitted, or the file system is mounted read-only (`read_only`)."""
 
-    code: ClassVar[str] = "DF412"
-    example = {"path": "out", "doing": "making the output folder"}
     read_only: bool = False
-
-    def what(self) -> str:
-        return "the file system is mounted read-only" if self.read_only else "permission to write was denied"
-
-    def advice(self) -> str:
-        if self.read_only:
-            return "Choose a folder on another file system."
-        return "Choose another folder, or ask its owner for permission: `ls -ld` on the folder shows owner and permissions."
+    template = (
+        "{path}: {read_only:?the file system is mounted read-only|permission to write was denied}{elsewhere}, while {doing}."
+        "{read_only:? Choose a folder on another file system."
+        "| Choose another folder, or ask its owner for permission: `ls -ld` on the folder shows owner and permissions.}"
+    )
+    example = {"path": "out", "doing": "making the output folder"}
 
 
-@error
+@error("DF413")
 class NotReadable(StorageError):
     """Reading is not permitted."""
 
-    code: ClassVar[str] = "DF413"
+    template = (
+        "{path}: permission to read was denied{elsewhere}, while {doing}. "
+        "Ask its owner for permission (`chmod u+r`, for a folder `u+rx`); `namei -l {path}` shows each folder on the way."
+    )
     example = {"path": "logs/a.txt", "doing": "reading a block"}
 
-    def what(self) -> str:
-        return "permission to read was denied"
 
-    def advice(self) -> str:
-        return f"Ask its owner for permission (`chmod u+r`, for a folder `u+rx`); `namei -l {self.path}` shows each folder on the way."
-
-
-@error
+@error("DF414")
 class PathMissing(StorageError):
     """The file or folder does not exist. `parent` is the deepest folder that exists, `nearest` the most similar path there."""
 
-    code: ClassVar[str] = "DF414"
-    example = {"path": "logs/b.txt", "doing": "listing the input", "nearest": "logs/a.txt"}
     parent: str | None = None
     nearest: str | None = None
-
-    def what(self) -> str:
-        return "no such file or folder"
-
-    def advice(self) -> str:
-        if self.nearest:
-            return f"Did you mean {self.nearest}?"
-        return f"{self.parent} exists, but the rest of the path does not." if self.parent else ""
+    template = (
+        "{path}: no such file or folder{elsewhere}, while {doing}."
+        "{nearest:? Did you mean {nearest}?|{parent:? {parent} exists, but the rest of the path does not.}}"
+    )
+    example = {"path": "logs/b.txt", "doing": "listing the input", "nearest": "logs/a.txt"}
 
 
-@error
+@error("DF415")
 class NotAFolder(StorageError):
     """A path is a file and should be a folder. `file` is that file."""
 
-    code: ClassVar[str] = "DF415"
-    example = {"path": "out", "doing": "making the output folder"}
     file: str | None = None
+    template = (
+        "{path}: {file_on_the_way} is a file, not a folder{elsewhere}, while {doing}. Give a folder, or move the file away."
+    )
+    example = {"path": "out", "doing": "making the output folder"}
 
-    def what(self) -> str:
-        return f"{self.file} is a file, not a folder" if self.file and self.file != self.path else "it is a file, not a folder"
+    @property
+    def file_on_the_way(self) -> str:
+        """The file, or `it` for the path itself."""
+        return self.file if self.file and self.file != self.path else "it"
 
-    def advice(self) -> str:
-        return "Give a folder, or move the file away."
 
-
-@error
+@error("DF416")
 class NotAFile(StorageError):
     """A path is a folder, pipe, socket or device, and should be a file. `kind`: a phrase for it."""
 
-    code: ClassVar[str] = "DF416"
-    example = {"path": "logs/pipe", "doing": "reading a block", "kind": "a pipe"}
     kind: str = "not a regular file"
+    template = (
+        "{path}: this is {kind}, not a file that can be read at any position{elsewhere}, while {doing}."
+        "{kind:=a folder?| Copy its output to a file first.}"
+    )
+    example = {"path": "logs/pipe", "doing": "reading a block", "kind": "a pipe"}
 
-    def what(self) -> str:
-        return f"this is {self.kind}, not a file that can be read at any position"
 
-    def advice(self) -> str:
-        return "" if self.kind == "a folder" else "Copy its output to a file first."
-
-
-@error
+@error("DF417")
 class DeviceFailed(StorageError):
     """The disk or the network file system reports an I/O error."""
 
-    code: ClassVar[str] = "DF417"
+    template = (
+        "{path}: the device failed{reason:? ({reason})}{elsewhere}, while {doing}. "
+        "Check the system's log (`dmesg`) and the mount; launch again when it is repaired: committed windows are kept."
+    )
     example = {"path": "logs/a.txt", "doing": "reading a block", "reason": "Input/output error"}
 
-    def what(self) -> str:
-        return f"the device failed ({self.reason})" if self.reason else "the device failed"
 
-    def advice(self) -> str:
-        return "Check the system's log (`dmesg`) and the mount; launch again when it is repaired: committed windows are kept."
-
-
-@error
+@error("DF418")
 class TooManyOpenFiles(StorageError):
     """The process or the machine has reached its limit of open files."""
 
-    code: ClassVar[str] = "DF418"
+    template = (
+        "{path}: too many files are open{elsewhere}, while {doing}. "
+        "Raise the limit (`ulimit -n 65536`), or run with fewer parallel readers and writers."
+    )
     example = {"path": "out/a.txt", "doing": "writing a file"}
 
-    def what(self) -> str:
-        return "too many files are open"
 
-    def advice(self) -> str:
-        return "Raise the limit (`ulimit -n 65536`), or run with fewer parallel readers and writers."
-
-
-@error
+@error("DF419")
 class SymlinkLoop(StorageError):
     """Symbolic links form a loop."""
 
-    code: ClassVar[str] = "DF419"
+    template = "{path}: its symbolic links form a loop{elsewhere}, while {doing}. `namei` on the path shows the loop."
     example = {"path": "logs", "doing": "listing the input"}
 
-    def what(self) -> str:
-        return "its symbolic links form a loop"
 
-    def advice(self) -> str:
-        return "`namei` on the path shows the loop."
-
-
-@error
+@error("DF420")
 class NameTooLong(StorageError):
     """A name is too long for the file system (mostly 255 bytes)."""
 
-    code: ClassVar[str] = "DF420"
+    template = "{path}: the name is too long for this file system{elsewhere}, while {doing}."
     example = {"path": "out/aaaa…", "doing": "writing a file"}
     general_remedy = "use shorter names"
 
-    def what(self) -> str:
-        return "the name is too long for this file system"
 
-
-@error
+@error("DF421")
 class PathTaken(StorageError):
     """A file or folder of that name exists already."""
 
-    code: ClassVar[str] = "DF421"
+    template = "{path}: it exists already{elsewhere}, while {doing}. Choose another name, or move it away."
     example = {"path": "out/a.txt", "doing": "writing a file"}
 
-    def what(self) -> str:
-        return "it exists already"
 
-    def advice(self) -> str:
-        return "Choose another name, or move it away."
-
-
-@error
+@error("DF422", is_transient=True)
 class StorageBusy(StorageError):
     """The storage is busy, does not answer in time, or has lost a connection. The operation is retried."""
 
-    code: ClassVar[str] = "DF422"
-    is_transient: ClassVar[bool] = True
+    template = "{path}: the storage is not responding ({reason}){elsewhere}, while {doing}."
     example = {"path": "logs/a.txt", "doing": "reading a block", "reason": "Connection timed out"}
     general_remedy = "launch again when the storage answers; the run resumes"
 
-    def what(self) -> str:
-        return f"the storage is not responding ({self.reason})"
 
-
-@error
+@error("DF430")
 class FolderInUse(InfrastructureError):
     """Another launch uses this run folder.
 
-    `pid` is 0 and `host` is empty if they are not known. `remove`: the record to remove by hand, if the holder may have died on
+    `pid` and `host` are 0 and empty if they are not known. `remove`: the record to remove by hand, if the holder may have died on
     another machine and has no lease, as holders of earlier versions.
     """
-
-    code: ClassVar[str] = "DF430"
-    example = {"folder": "out/_dagflow", "pid": 4711, "host": "head", "since": "12:00"}
-    general_remedy = "wait until the other launch is done, stop it, or name another output"
 
     folder: str
     pid: int = 0
@@ -272,29 +205,22 @@ class FolderInUse(InfrastructureError):
     since: str = ""
     who: str = ""
     remove: str | None = None
-
-    def message(self) -> str:
-        holder = f"process {self.pid} on {self.host}" if self.pid else "another process"
-        since = f" since {self.since}" if self.since else ""
-        who = f" ({self.who})" if self.who else ""
-        stop = f" (`kill {self.pid}` there)" if self.pid else ""
-        gone = f" If it is gone for good, remove {self.remove} and launch again." if self.remove else ""
-        return (
-            f"{self.folder} is in use by {holder}{since}{who}: two launches cannot use the same folder. "
-            f"Wait until it is done, stop it{stop}, or give this launch another output.{gone}"
-        )
+    template = (
+        "{folder} is in use by {host:?process {pid} on {host}|another process}{since:? since {since}}{who:? ({who})}: "
+        "two launches cannot use the same folder. Wait until it is done, stop it{host:? (`kill {pid}` there)}, "
+        "or give this launch another output.{remove:? If it is gone for good, remove {remove} and launch again.}"
+    )
+    example = {"folder": "out/_dagflow", "pid": 4711, "host": "head", "since": "12:00"}
+    general_remedy = "wait until the other launch is done, stop it, or name another output"
 
 
-@error
+@error("DF439")
 class LeaseLost(InfrastructureError):
     """Another launch has taken over the run folder from this one, which did not renew its lease in time.
 
-    `pid` is 0 if the other launch is not known, or has ended. `reason`: why the last renewal failed, if it did.
+    `pid` and `host` are 0 and empty if the other launch is not known, or has ended. `reason`: why the last renewal failed, if
+    it did.
     """
-
-    code: ClassVar[str] = "DF439"
-    example = {"folder": "s3://logs/out/_dagflow", "lease": 60.0, "pid": 4711, "host": "head", "since": "12:00"}
-    general_remedy = "let the other launch run; raise lock_lease if this machine pauses for longer"
 
     folder: str
     lease: float
@@ -303,117 +229,91 @@ class LeaseLost(InfrastructureError):
     since: str = ""
     who: str = ""
     reason: str = ""
-
-    def message(self) -> str:
-        who = f" ({self.who})" if self.who else ""
-        other = f"process {self.pid} on {self.host} took over since {self.since}{who}" if self.pid else "another launch took over"
-        reason = f" (its last renewal failed: {self.reason})" if self.reason else ""
-        return (
-            f"{self.folder}: {other}. This launch did not renew its lease for more than {self.lease:g} s{reason}, so it ends. "
-            "Nothing is lost or doubled: the other launch continues from what is committed. If this machine pauses for longer, "
-            "raise lock_lease."
-        )
+    template = (
+        "{folder}: {host:?process {pid} on {host} took over since {since}{who:? ({who})}|another launch took over}. "
+        "This launch did not renew its lease for more than {lease:g} s{reason:? (its last renewal failed: {reason})}, "
+        "so it ends. Nothing is lost or doubled: the other launch continues from what is committed. "
+        "If this machine pauses for longer, raise lock_lease."
+    )
+    example = {"folder": "s3://logs/out/_dagflow", "lease": 60.0, "pid": 4711, "host": "head", "since": "12:00"}
+    general_remedy = "let the other launch run; raise lock_lease if this machine pauses for longer"
 
 
-@error
+@error("DF431")
 class UnknownScheme(InfrastructureError):
     """The scheme of a URL is not supported."""
-
-    code: ClassVar[str] = "DF431"
-    example = {"url": "ss3://bucket/logs", "scheme": "ss3", "nearest": "s3"}
-    general_remedy = "use a supported scheme"
 
     url: str
     scheme: str
     nearest: str | None = None
-
-    def message(self) -> str:
-        hint = (
-            f"Did you mean {self.nearest}://?"
-            if self.nearest
-            else "Supported: plain paths, s3://, gs://, abfs://, hdfs://, sftp://."
-        )
-        return f"{self.url}: {self.scheme}:// is not supported. {hint}"
+    template = (
+        "{url}: {scheme}:// is not supported. "
+        "{nearest:?Did you mean {nearest}://?|Supported: plain paths, s3://, gs://, abfs://, hdfs://, sftp://.}"
+    )
+    example = {"url": "ss3://bucket/logs", "scheme": "ss3", "nearest": "s3"}
+    general_remedy = "use a supported scheme"
 
 
-@error
+@error("DF433")
 class StoreRefused(InfrastructureError):
     """The store does not support create-if-absent, so windows could be committed twice."""
 
-    code: ClassVar[str] = "DF433"
+    url: str
+    why: str
+    template = (
+        "{url} cannot hold a run folder, a ledger or a table: {why}. dagflow publishes each record by create-if-absent, "
+        "which this storage does not guarantee. Choose a local or shared disk (with hard links), or s3://, gs:// or abfs://."
+    )
     example = {"url": "http://host/out", "why": "it cannot be written"}
     general_remedy = "choose a local or shared disk, or s3://, gs:// or abfs://"
 
-    url: str
-    why: str
 
-    def message(self) -> str:
-        return (
-            f"{self.url} cannot hold a run folder, a ledger or a table: {self.why}. dagflow publishes each record by "
-            "create-if-absent, which this storage does not guarantee. Choose a local or shared disk (with hard links), or s3://, gs:// or abfs://."
-        )
-
-
-@error
+@error("DF434", is_transient=True)
 class OutcomeUnknown(InfrastructureError):
     """A record was sent and the answer was lost, so the record may or may not be there."""
 
-    code: ClassVar[str] = "DF434"
-    is_transient: ClassVar[bool] = True
+    url: str
+    reason: str
+    template = (
+        "{url}: it is not known whether this record was published ({reason}). Nothing was deleted: "
+        "launch again when the store answers, and the run continues from what is there."
+    )
     example = {"url": "s3://bucket/out/_dagflow/plan/3", "reason": "the connection was reset"}
     general_remedy = "launch again when the store answers"
 
-    url: str
-    reason: str
 
-    def message(self) -> str:
-        return (
-            f"{self.url}: it is not known whether this record was published ({self.reason}). Nothing was deleted: launch again when "
-            "the store answers, and the run continues from what is there."
-        )
-
-
-@error
+@error("DF268", is_fatal=True)
 class BadUrl(ConfigError):
     """A URL cannot be parsed."""
 
-    code: ClassVar[str] = "DF268"
-    example = {"url": "s3:/bucket", "why": "it lacks a slash"}
-    general_remedy = "write it as SCHEME://HOST/PATH"
-    is_fatal: ClassVar[bool] = True
-
     url: str
     why: str
+    template = "{url}: {why}."
+    example = {"url": "s3:/bucket", "why": "it lacks a slash"}
+    general_remedy = "write it as SCHEME://HOST/PATH"
 
-    def message(self) -> str:
-        return f"{self.url}: {self.why}."
 
-
-@error
+@error("DF423")
 class StorageUnreachable(StorageBusy):
     """The server of a URL cannot be reached. The operation is retried."""
 
-    code: ClassVar[str] = "DF423"
+    template = (
+        "{path}: its server cannot be reached ({reason}){elsewhere}, while {doing}. "
+        "Check the URL, and the endpoint that the environment names (S3: AWS_ENDPOINT_URL), then launch again."
+    )
     example = {"path": "s3://bucket/logs", "doing": "listing the input", "reason": "connection refused"}
 
-    def what(self) -> str:
-        return f"its server cannot be reached ({self.reason})"
 
-    def advice(self) -> str:
-        return "Check the URL, and the endpoint that the environment names (S3: AWS_ENDPOINT_URL), then launch again."
-
-
-@error
+@error("DF424")
 class CredentialsMissing(StorageError):
     """The server requires credentials, or rejects the given ones."""
 
-    code: ClassVar[str] = "DF424"
+    template = "{path}: the credentials are missing or were rejected ({reason}){elsewhere}, while {doing}. {source}"
     example = {"path": "s3://bucket/logs", "doing": "listing the input", "reason": "InvalidAccessKeyId"}
 
-    def what(self) -> str:
-        return f"the credentials are missing or were rejected ({self.reason})"
-
-    def advice(self) -> str:
+    @property
+    def source(self) -> str:
+        """Say where the credentials of this storage come from."""
         scheme = self.path.partition("://")[0]
         if scheme in ("abfs", "abfss", "az"):
             return "Azure takes them from AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY."
@@ -422,46 +322,36 @@ class CredentialsMissing(StorageError):
         return "S3 takes them from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, from ~/.aws, or from the machine's role."
 
 
-@error
+@error("DF425")
 class BucketMissing(StorageError):
     """The bucket does not exist. dagflow does not create buckets."""
 
-    code: ClassVar[str] = "DF425"
+    template = (
+        "{path}: there is no such bucket{elsewhere}, while {doing}. "
+        "Check its name, or create it first: dagflow does not create buckets."
+    )
     example = {"path": "s3://bucket/logs", "doing": "listing the input"}
 
-    def what(self) -> str:
-        return "there is no such bucket"
 
-    def advice(self) -> str:
-        return "Check its name, or create it first: dagflow does not create buckets."
-
-
-@error
+@error("DF426")
 class FolderPage(StorageError):
     """The server returned an HTML page instead of a file."""
 
-    code: ClassVar[str] = "DF426"
+    template = (
+        "{path}: the server returned an HTML page instead of a file, as servers do for folders{elsewhere}, while {doing}. "
+        "HTTP has no folders: name each file by its URL."
+    )
     example = {"path": "https://host/logs/", "doing": "reading a block"}
 
-    def what(self) -> str:
-        return "the server returned an HTML page instead of a file, as servers do for folders"
 
-    def advice(self) -> str:
-        return "HTTP has no folders: name each file by its URL."
-
-
-@error(kw_only=True)
+@error("DF830", kw_only=True, is_fatal=True)
 class RowsNotPutAside(RunError):
     """The rows of a large window could not be written to a temporary file. No `on_error` skips it, since no record is at fault."""
 
     folder: str
     reason: str
-    code: ClassVar[str] = "DF830"
-    is_fatal: ClassVar[bool] = True
+    template = (
+        "the rows of a large window could not be put aside in {folder}: {reason}\n"
+        "  help: make room there, or set TMPDIR to a folder on a larger disk; then launch again"
+    )
     example = {"folder": "/tmp", "reason": "[Errno 28] No space left on device"}
-
-    def message(self) -> str:
-        return (
-            f"the rows of a large window could not be put aside in {self.folder}: {self.reason}\n"
-            "  help: make room there, or set TMPDIR to a folder on a larger disk; then launch again"
-        )

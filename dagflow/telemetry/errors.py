@@ -3,72 +3,59 @@
 from __future__ import annotations
 
 import re
-from typing import ClassVar
 
 from dagflow.errors import ConfigError, InfrastructureError
 from dagflow.errors.base import error
 
 
-@error
+@error("DF485")
 class TelemetryPackageMissing(InfrastructureError):
     """A setting asks for telemetry whose package is not installed."""
 
     setting: str
     extra: str
     reason: str
-    code: ClassVar[str] = "DF485"
+    template = "the setting {setting} needs a package that is missing ({reason})\n  help: pip install 'dagflow[{extra}]'"
     example = {"setting": "metrics_port", "extra": "metrics", "reason": "No module named 'prometheus_client'"}
 
-    def message(self) -> str:
-        return f"the setting {self.setting} needs a package that is missing ({self.reason})\n  help: pip install 'dagflow[{self.extra}]'"
 
-
-@error
+@error("DF486")
 class MetricsPortUnusable(InfrastructureError):
     """The port for metrics cannot be opened."""
 
     address: str
     port: int
     reason: str
-    code: ClassVar[str] = "DF486"
+    template = (
+        "metrics cannot be served at {address}, port {port}: {reason}\n"
+        "  help: give another port; --metrics-port 0 takes a free one and prints it"
+    )
     example = {"address": "127.0.0.1", "port": 9464, "reason": "Address already in use"}
 
-    def message(self) -> str:
-        return (
-            f"metrics cannot be served at {self.address}, port {self.port}: {self.reason}\n"
-            "  help: give another port; --metrics-port 0 takes a free one and prints it"
-        )
 
-
-@error
+@error("DF487")
 class MetricsFileUnwritable(InfrastructureError):
     """The file for metrics cannot be written."""
 
     path: str
     reason: str
-    code: ClassVar[str] = "DF487"
+    template = (
+        "metrics cannot be written to {path}: {reason}\n"
+        "  help: name a file ending in .prom, in a folder that exists and that this user can write to"
+    )
     example = {"path": "/var/lib/node_exporter/dagflow.prom", "reason": "Permission denied"}
 
-    def message(self) -> str:
-        return (
-            f"metrics cannot be written to {self.path}: {self.reason}\n"
-            "  help: name a file ending in .prom, in a folder that exists and that this user can write to"
-        )
 
-
-@error
+@error("DF288")
 class LineageNotConfigured(ConfigError):
     """The configuration of OpenLineage cannot be used."""
 
     reason: str
-    code: ClassVar[str] = "DF288"
+    template = (
+        "OpenLineage cannot start with this configuration: {reason}\n"
+        "  help: correct OPENLINEAGE_URL, OPENLINEAGE__TRANSPORT__… or openlineage.yml, or launch with --openlineage off"
+    )
     example = {"reason": "RuntimeError: `url` key not passed to HttpConfig"}
-
-    def message(self) -> str:
-        return (
-            f"OpenLineage cannot start with this configuration: {self.reason}\n"
-            "  help: correct OPENLINEAGE_URL, OPENLINEAGE__TRANSPORT__… or openlineage.yml, or launch with --openlineage off"
-        )
 
 
 _POOL = re.compile(r"HTTPS?ConnectionPool\(.*\[Errno -?\d+\] ([^'\")]+)['\")]*|HTTPS?ConnectionPool\([^)]*\): ")

@@ -9,8 +9,9 @@ from typing import Any, NoReturn
 
 import attrs
 
+from dagflow.errors.wording import shown
 from dagflow.ranges import OFFSET_INFINITY, RangeTracker
-from dagflow.ranges.errors import UnboundedRange, shown
+from dagflow.ranges.errors import UnboundedRange
 
 LAW = "7, trackers"
 ROUNDING = 1e-12  # of fractions

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from typing_extensions import override
 
 from dagflow.errors import definition, error
 from operators.contexts.errors import ReadError
 
 
-@error(kw_only=True)
+@error("DF314", kw_only=True)
 class CompressionCorrupt(ReadError, ValueError):
     """Compressed data cannot be unpacked: it is damaged, followed by other data, or needs too much memory.
 
@@ -18,7 +16,12 @@ class CompressionCorrupt(ReadError, ValueError):
     `unpacked`: the number of bytes decompressed before, None if unknown; `reason`: the message of the codec.
     """
 
-    code: ClassVar[str] = "DF314"
+    path: str
+    format: str
+    position: int
+    reason: str
+    unpacked: int | None = None
+    help: str = ""
     example = {
         "reader": "lines",
         "path": "logs/a.gz",
@@ -28,13 +31,6 @@ class CompressionCorrupt(ReadError, ValueError):
         "unpacked": 100,
     }
     general_remedy = "fetch or make the file again, or leave it out (the scanner's ignore pattern)"
-
-    path: str
-    format: str
-    position: int
-    reason: str
-    unpacked: int | None = None
-    help: str = ""
 
     @override
     def message(self) -> str:
@@ -50,41 +46,34 @@ class CompressionCorrupt(ReadError, ValueError):
         )
 
 
-@error(kw_only=True)
+@error("DF315", kw_only=True)
 class CompressionTruncated(ReadError, EOFError):
     """A compressed file ends within its data."""
-
-    code: ClassVar[str] = "DF315"
-    example = {"reader": "lines", "path": "logs/a.gz", "format": "gzip", "position": 4096, "began": 0}
-    general_remedy = "fetch or make the file again, or leave it out (the scanner's ignore pattern)"
 
     path: str
     format: str
     position: int
     began: int
     unpacked: int | None = None
+    template = (
+        "{path}: the file ends at byte {position}, within {format} data that begins at byte "
+        "{began}{unpacked:?; {unpacked} bytes were unpacked}.\n"
+        "It is incomplete: fetch or make it again, or leave it out (the scanner's ignore pattern)."
+    )
+    example = {"reader": "lines", "path": "logs/a.gz", "format": "gzip", "position": 4096, "began": 0}
+    general_remedy = "fetch or make the file again, or leave it out (the scanner's ignore pattern)"
 
-    @override
-    def message(self) -> str:
-        done = "" if self.unpacked is None else f"; {self.unpacked} bytes were unpacked"
-        return (
-            f"{self.path}: the file ends at byte {self.position}, within {self.format} data that begins at byte "
-            f"{self.began}{done}.\nIt is incomplete: fetch or make it again, or leave it out (the scanner's ignore pattern)."
-        )
 
-
-@error(kw_only=True)
+@error("DF316", kw_only=True)
 class CompressionUnexpected(ReadError, ValueError):
     """A file is not compressed as `compression` says. `found`: the kind that was recognised, or None."""
-
-    code: ClassVar[str] = "DF316"
-    example = {"reader": "lines", "path": "logs/a.gz", "expected": "gzip", "found": "zstd", "head": b"\x28\xb5\x2f\xfd"}
-    general_remedy = "let the content of each file decide: -D operator.NAME.compression=auto"
 
     path: str
     expected: str
     found: str | None
     head: bytes
+    example = {"reader": "lines", "path": "logs/a.gz", "expected": "gzip", "found": "zstd", "head": b"\x28\xb5\x2f\xfd"}
+    general_remedy = "let the content of each file decide: -D operator.NAME.compression=auto"
 
     @override
     def message(self) -> str:
@@ -95,17 +84,15 @@ class CompressionUnexpected(ReadError, ValueError):
         )
 
 
-@error(kw_only=True)
+@error("DF656", kw_only=True)
 class CompressionUnsupported(ReadError, NotImplementedError):
     """A file is compressed in a way that dagflow does not support. `found`: the kind that was recognised."""
-
-    code: ClassVar[str] = "DF656"
-    example = {"reader": "lines", "path": "logs/a.zip", "found": "zip", "head": b"PK\x03\x04"}
-    general_remedy = "unpack the file, compress it with gzip, bgzip, bzip2, xz or zstd, or leave it out"
 
     path: str
     found: str
     head: bytes
+    example = {"reader": "lines", "path": "logs/a.zip", "found": "zip", "head": b"PK\x03\x04"}
+    general_remedy = "unpack the file, compress it with gzip, bgzip, bzip2, xz or zstd, or leave it out"
 
     @override
     def message(self) -> str:

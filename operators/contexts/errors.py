@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import Self
 
 from typing_extensions import override
 
@@ -33,17 +33,15 @@ class ReadError(RunError):
         return self
 
 
-@error(kw_only=True)
+@error("DF310", kw_only=True)
 class RecordTooLong(ReadError):
     """A record is longer than `limit` bytes. The terminators may be wrong, or the file is not text."""
-
-    code: ClassVar[str] = "DF310"
-    example = {"reader": "lines", "path": "logs/a.txt", "position": 0, "limit": 67_108_864}
-    general_remedy = "name the terminators that the file has, or allow longer records: reader_context.max_record_bytes"
 
     path: str
     position: int
     limit: int
+    example = {"reader": "lines", "path": "logs/a.txt", "position": 0, "limit": 67_108_864}
+    general_remedy = "name the terminators that the file has, or allow longer records: reader_context.max_record_bytes"
 
     @override
     def message(self) -> str:
@@ -54,36 +52,27 @@ class RecordTooLong(ReadError):
         )
 
 
-@error(kw_only=True)
+@error("DF311", kw_only=True)
 class FileShortened(ReadError):
     """A file ends before the byte that its block was planned to reach."""
-
-    code: ClassVar[str] = "DF311"
-    example = {"reader": "lines", "path": "logs/a.txt", "expected": 4096, "found": 100}
-    general_remedy = "put the file back as it was; write a new file and rename it instead of changing one"
 
     path: str
     expected: int
     found: int
+    template = (
+        "{path}: the file has {found} bytes, but had {expected} when its blocks were planned.\n"
+        "It was shortened or replaced since. Files must not change while they are read: write a new file and rename it."
+    )
+    example = {"reader": "lines", "path": "logs/a.txt", "expected": 4096, "found": 100}
+    general_remedy = "put the file back as it was; write a new file and rename it instead of changing one"
 
-    @override
-    def message(self) -> str:
-        return (
-            f"{self.path}: the file has {self.found} bytes, but had {self.expected} when its blocks were planned.\n"
-            "It was shortened or replaced since. Files must not change while they are read: write a new file and rename it."
-        )
 
-
-@error(kw_only=True)
+@error("DF312", kw_only=True)
 class BadText(ReadError, ValueError):
     """The bytes of a record are not text in the given encoding.
 
     `position`: the start of the record in its file; `byte_offset`: the position of the first bad byte in the file.
     """
-
-    code: ClassVar[str] = "DF312"
-    example = {"reader": "lines", "path": "logs/a.txt", "position": 0, "byte_offset": 3, "encoding": "utf-8", "found": b"\xfc"}
-    general_remedy = "name the encoding that the file has, or let bad bytes be replaced: encoding_errors=replace"
 
     path: str
     position: int
@@ -91,6 +80,8 @@ class BadText(ReadError, ValueError):
     encoding: str
     reason: str = ""
     found: bytes = b""
+    example = {"reader": "lines", "path": "logs/a.txt", "position": 0, "byte_offset": 3, "encoding": "utf-8", "found": b"\xfc"}
+    general_remedy = "name the encoding that the file has, or let bad bytes be replaced: encoding_errors=replace"
 
     @override
     def message(self) -> str:
@@ -105,24 +96,19 @@ class BadText(ReadError, ValueError):
         if self.byte_offset == 1 and self.found == b"\x8b":
             auto = definition(self.reader, "compression", "auto")
             advice = f"It looks like gzip, which is not read as text: unpack it, or let the reader do it (a BlockReader: {auto})."
-        return (
-            f"{self.path}: {where}{shown}, in the record that starts at {self.at(self.position)}, "
-            f"is not {self.encoding}{why}.\n{advice}"
-        )
+        return f"{self.path}: {where}{shown}, in the record that starts at {self.at(self.position)}, is not {self.encoding}{why}.\n{advice}"
 
 
-@error(kw_only=True)
+@error("DF313", kw_only=True)
 class PartialRecord(ReadError, ValueError):
     """The last record of a file of fixed-length records is cut short."""
-
-    code: ClassVar[str] = "DF313"
-    example = {"reader": "lines", "path": "logs/a.bin", "position": 96, "expected": 32, "found": 4}
-    general_remedy = "correct `length`, or accept the short record: reader_context.partial=emit or drop"
 
     path: str
     position: int
     expected: int
     found: int
+    example = {"reader": "lines", "path": "logs/a.bin", "position": 96, "expected": 32, "found": 4}
+    general_remedy = "correct `length`, or accept the short record: reader_context.partial=emit or drop"
 
     @override
     def message(self) -> str:

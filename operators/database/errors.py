@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from dagflow.errors import InfrastructureError, error
 
 
-@error(kw_only=True)
+@error("DF435", kw_only=True, is_transient=True)
 class DatabaseBusy(InfrastructureError):
     """A database does not answer, has lost the connection, or another session is in the way. The step is retried.
 
@@ -15,43 +13,33 @@ class DatabaseBusy(InfrastructureError):
     `doing`: the purpose; `reason`: the message of the database.
     """
 
-    code: ClassVar[str] = "DF435"
-    example = {"database": "localhost:5432/shop", "doing": "publishing window 3 to 'sales'", "reason": "connection refused"}
-    general_remedy = "launch again when the database answers; the run resumes"
-    is_transient: ClassVar[bool] = True
-
     database: str
     doing: str
     reason: str
+    template = "{database}: the database is not available ({reason}), while {doing}"
+    example = {"database": "localhost:5432/shop", "doing": "publishing window 3 to 'sales'", "reason": "connection refused"}
+    general_remedy = "launch again when the database answers; the run resumes"
 
-    def message(self) -> str:
-        return f"{self.database}: the database is not available ({self.reason}), while {self.doing}"
 
-
-@error(kw_only=True)
+@error("DF438", kw_only=True)
 class DatabaseRefused(InfrastructureError):
     """A database refuses the connection or a statement, for lack of permission or space for example.
 
     `database`: its place; `doing`: the purpose; `reason`: the message of the database; `needs`: the permissions that it takes.
     """
 
-    code: ClassVar[str] = "DF438"
+    database: str
+    doing: str
+    reason: str
+    needs: str = ""
+    template = (
+        "{database} refuses the connection or a statement, while {doing}: {reason}\n"
+        "  help: fix what the database reports, then launch again: the run resumes"
+        "{needs:?\n        The user needs {needs}}"
+    )
     example = {
         "database": "localhost:5432/shop",
         "doing": "staging rows",
         "reason": "permission denied for schema public",
         "needs": "USAGE and CREATE on the schema of the table",
     }
-    general_remedy = "fix what the database reports, then launch again: the run resumes"
-
-    database: str
-    doing: str
-    reason: str
-    needs: str = ""
-
-    def message(self) -> str:
-        return (
-            f"{self.database} refuses the connection or a statement, while {self.doing}: {self.reason}\n"
-            "  help: fix what the database reports, then launch again: the run resumes"
-            + (f"\n        The user needs {self.needs}" if self.needs else "")
-        )

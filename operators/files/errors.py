@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from dagflow.errors import ConfigError, RunError, definition, error
 
 
-@error(kw_only=True)
+@error("DF264", kw_only=True)
 class InputMissing(ConfigError):
     """An input file or folder does not exist.
 
@@ -21,7 +19,6 @@ class InputMissing(ConfigError):
     nearest: str | None = None
     waits: bool = False
     with_commas: str | None = None
-    code: ClassVar[str] = "DF264"
     example = {"operator": "files", "path": "logs/b", "parent": "logs"}
 
     def message(self) -> str:
@@ -50,23 +47,20 @@ class InputMissing(ConfigError):
         return "\n".join(lines)
 
 
-@error(kw_only=True)
+@error("DF265", kw_only=True)
 class InputNotFile(ConfigError):
     """An input path is a pipe, a socket or a device."""
 
     operator: str
     path: str
-    code: ClassVar[str] = "DF265"
+    template = (
+        "operator {operator!r}: {path} is neither a file nor a folder, and cannot be split at positions\n"
+        "  help: copy what comes out of it to a file first"
+    )
     example = {"operator": "files", "path": "logs/pipe"}
 
-    def message(self) -> str:
-        return (
-            f"operator {self.operator!r}: {self.path} is neither a file nor a folder, and cannot be split at positions\n"
-            "  help: copy what comes out of it to a file first"
-        )
 
-
-@error(kw_only=True)
+@error("DF322", kw_only=True)
 class ScanFailed(RunError):
     """The thread of the scanner raised an exception, which is the cause of this one.
 
@@ -77,15 +71,12 @@ class ScanFailed(RunError):
     path: str
     error: str
     at: str = ""
-    code: ClassVar[str] = "DF322"
+    template = "operator {operator!r}: scanning {path} failed: {error}{at:?\n  at {at}}"
     example = {"operator": "files", "path": "logs", "error": "ValueError: bad date", "at": "app.py:12 in accepts"}
     general_remedy = "fix the line that is named"
 
-    def message(self) -> str:
-        return f"operator {self.operator!r}: scanning {self.path} failed: {self.error}" + (f"\n  at {self.at}" if self.at else "")
 
-
-@error(kw_only=True)
+@error("DF323", kw_only=True)
 class FileModified(RunError):
     """A file has changed since it was split, and `modified` is "error". `before`, `after`: its modification time and length."""
 
@@ -93,7 +84,14 @@ class FileModified(RunError):
     path: str
     before: str
     after: str
-    code: ClassVar[str] = "DF323"
+    template = (
+        "operator {operator!r}: {path} has changed since it was split\n"
+        "  before  {before}\n"
+        "  now     {after}\n"
+        "  help: {operator:-D scanner.modified=reread} reads such a file again, whole; "
+        "append reads what was appended; ignore leaves it\n"
+        "        for files that are still being written when they are found: {operator:-D scanner.min_age=1min}"
+    )
     example = {
         "operator": "files",
         "path": "logs/a.txt",
@@ -101,18 +99,8 @@ class FileModified(RunError):
         "after": "2026-01-01 12:05, 100 bytes",
     }
 
-    def message(self) -> str:
-        again = definition(self.operator, "scanner.modified", "reread")
-        later = definition(self.operator, "scanner.min_age", "1min")
-        return (
-            f"operator {self.operator!r}: {self.path} has changed since it was split\n"
-            f"  before  {self.before}\n  now     {self.after}\n"
-            f"  help: {again} reads such a file again, whole; append reads what was appended; ignore leaves it\n"
-            f"        for files that are still being written when they are found: {later}"
-        )
 
-
-@error(kw_only=True)
+@error("DF614", kw_only=True)
 class FileNotAppended(RunError):
     """A file was changed other than by appending, and `modified` is "append".
 
@@ -124,22 +112,18 @@ class FileNotAppended(RunError):
     read: int
     length: int
     why: str
-    code: ClassVar[str] = "DF614"
+    template = (
+        "operator {operator!r}: {path} has changed, but not by appending: {why}\n"
+        "  before  {read:,} bytes had been read\n"
+        "  now     {length:,} bytes\n"
+        "  help: put it back as it was; or read such files again, whole: {operator:-D scanner.modified=reread}\n"
+        "        or ignore the change, and keep what was read before: {operator:-D on_error=skip}\n"
+        "        (give rotated logs names of their own, such as the date)"
+    )
     example = {"operator": "files", "path": "logs/a.txt", "read": 4096, "length": 100, "why": "it is shorter"}
 
-    def message(self) -> str:
-        again = definition(self.operator, "scanner.modified", "reread")
-        skip = definition(self.operator, "on_error", "skip")
-        return (
-            f"operator {self.operator!r}: {self.path} has changed, but not by appending: {self.why}\n"
-            f"  before  {self.read:,} bytes had been read\n  now     {self.length:,} bytes\n"
-            f"  help: put it back as it was; or read such files again, whole: {again}\n"
-            f"        or ignore the change, and keep what was read before: {skip}\n"
-            "        (give rotated logs names of their own, such as the date)"
-        )
 
-
-@error(kw_only=True)
+@error("DF324", kw_only=True)
 class PlannedFileGone(RunError):
     """A file disappeared after some of its blocks had been planned. `planned`, `blocks`: the number of planned blocks, and of all."""
 
@@ -147,17 +131,14 @@ class PlannedFileGone(RunError):
     path: str
     planned: int
     blocks: int
-    code: ClassVar[str] = "DF324"
+    template = (
+        "operator {operator!r}: {path} is gone; {planned:,} of its {blocks:,} blocks had been planned\n"
+        "  help: put it back and launch again; or continue without the rest: {operator:-D on_error=skip}"
+    )
     example = {"operator": "files", "path": "logs/a.txt", "planned": 2, "blocks": 5}
 
-    def message(self) -> str:
-        return (
-            f"operator {self.operator!r}: {self.path} is gone; {self.planned:,} of its {self.blocks:,} blocks had been planned\n"
-            f"  help: put it back and launch again; or continue without the rest: {definition(self.operator, 'on_error', 'skip')}"
-        )
 
-
-@error(kw_only=True)
+@error("DF266", kw_only=True)
 class DatasetMissing(ConfigError):
     """The path of a dataset input has no dataset."""
 
@@ -167,24 +148,17 @@ class DatasetMissing(ConfigError):
     parent: str | None = None
     nearest: str | None = None
     waits: bool = False
-    code: ClassVar[str] = "DF266"
+    template = (
+        "operator {operator!r}: there is no dataset in {path}: {reason}"
+        "{nearest:?\n  did you mean {nearest}?|{parent:?\n  {parent} exists, but the rest of the path does not}}\n"
+        "  help: name the output folder of an application that was launched\n"
+        "        {waits:?`wait` applies to continuous runs only; with --once, the run would never end"
+        "|a continuous run waits for it with {operator:-D wait=true}}"
+    )
     example = {"operator": "orders", "path": "out", "reason": "it has no ledger"}
 
-    def message(self) -> str:
-        lines = [f"operator {self.operator!r}: there is no dataset in {self.path}: {self.reason}"]
-        if self.nearest:
-            lines.append(f"  did you mean {self.nearest}?")
-        elif self.parent:
-            lines.append(f"  {self.parent} exists, but the rest of the path does not")
-        lines.append("  help: name the output folder of an application that was launched")
-        if self.waits:
-            lines.append("        `wait` applies to continuous runs only; with --once, the run would never end")
-        else:
-            lines.append(f"        a continuous run waits for it with {definition(self.operator, 'wait', 'true')}")
-        return "\n".join(lines)
 
-
-@error(kw_only=True)
+@error("DF326", kw_only=True)
 class DatasetReplaced(RunError):
     """The path has another dataset than before."""
 
@@ -192,18 +166,16 @@ class DatasetReplaced(RunError):
     path: str
     before: str
     after: str
-    code: ClassVar[str] = "DF326"
+    template = (
+        "operator {operator!r}: {path} holds another dataset than the one that was read so far\n"
+        "  before  {before}\n"
+        "  now     {after}\n"
+        "  help: put the former one back; or launch with --fresh, which rebuilds the outputs from this one"
+    )
     example = {"operator": "orders", "path": "out", "before": "did:odf:a", "after": "did:odf:b"}
 
-    def message(self) -> str:
-        return (
-            f"operator {self.operator!r}: {self.path} holds another dataset than the one that was read so far\n"
-            f"  before  {self.before}\n  now     {self.after}\n"
-            "  help: put the former one back; or launch with --fresh, which rebuilds the outputs from this one"
-        )
 
-
-@error(kw_only=True)
+@error("DF616", kw_only=True, is_fatal=True)
 class RowsReplaced(RunError):
     """A window replaced all rows of a dataset, of which some were read before. `rows`: their number; `entry`: of its ledger."""
 
@@ -211,9 +183,7 @@ class RowsReplaced(RunError):
     path: str
     entry: int
     rows: int
-    code: ClassVar[str] = "DF616"
     example = {"operator": "totals", "path": "out", "entry": 5, "rows": 120}
-    is_fatal: ClassVar[bool] = True
 
     def message(self) -> str:
         reread = definition(self.operator, "on_replace", "reread")
@@ -225,7 +195,7 @@ class RowsReplaced(RunError):
         )
 
 
-@error(kw_only=True)
+@error("DF327", kw_only=True)
 class DatasetRewritten(RunError):
     """The ledger of a dataset no longer has the entries that were read before: it was cut, rewritten or restored.
 
@@ -236,13 +206,11 @@ class DatasetRewritten(RunError):
     path: str
     before: str
     after: str
-    code: ClassVar[str] = "DF327"
+    template = (
+        "operator {operator!r}: the ledger of {path} does not hold what was read of it before\n"
+        "  before  entry {before}\n"
+        "  now     {after}\n"
+        "  help: `dagflow verify` lists the damage; restore the dataset from a copy, or launch with --fresh,\n"
+        "        which rebuilds the outputs from the dataset as it is now"
+    )
     example = {"operator": "orders", "path": "out", "before": "5 (sha256:ab…)", "after": "entry 5 (sha256:cd…)"}
-
-    def message(self) -> str:
-        return (
-            f"operator {self.operator!r}: the ledger of {self.path} does not hold what was read of it before\n"
-            f"  before  entry {self.before}\n  now     {self.after}\n"
-            "  help: `dagflow verify` lists the damage; restore the dataset from a copy, or launch with --fresh,\n"
-            "        which rebuilds the outputs from the dataset as it is now"
-        )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from typing_extensions import override
 
 from dagflow.errors import error
@@ -11,17 +9,15 @@ from operators.compression import recognise, recognise_other
 from operators.contexts.errors import ReadError
 
 
-@error(kw_only=True)
+@error("DF650", kw_only=True)
 class NotOfFormat(ReadError, ValueError):
     """A file is not of the expected format. `head`: its first bytes."""
-
-    code: ClassVar[str] = "DF650"
-    example = {"path": "logs/a.parquet", "format": "Parquet", "head": b"\x1f\x8b"}
 
     path: str
     format: str
     head: bytes
     position: int = 0
+    example = {"path": "logs/a.parquet", "format": "Parquet", "head": b"\x1f\x8b"}
 
     @override
     def message(self) -> str:
@@ -36,31 +32,34 @@ class NotOfFormat(ReadError, ValueError):
 _KNOWN = {b"PAR1": "Parquet", b"PARE": "encrypted Parquet", b"Obj\x01": "Avro", b"ORC\0": "ORC", b"ARRO": "Arrow"}
 
 
-@error(kw_only=True)
+@error("DF651", kw_only=True)
 class FileCutShort(ReadError, EOFError):
     """A file ends before it is complete. `position`: its end, in bytes; `missing`: the missing part."""
-
-    code: ClassVar[str] = "DF651"
-    example = {"path": "logs/a.parquet", "format": "Parquet", "position": 4096, "missing": "its footer"}
 
     path: str
     format: str
     position: int
     missing: str
-
-    @override
-    def message(self) -> str:
-        return (
-            f"{self.path}: the {self.format} file ends at byte {self.position}, without {self.missing}: it is incomplete\n"
-            "  help: fetch or make it again, or leave it out (the scanner's ignore pattern)"
-        )
+    template = (
+        "{path}: the {format} file ends at byte {position}, without {missing}: it is incomplete\n"
+        "  help: fetch or make it again, or leave it out (the scanner's ignore pattern)"
+    )
+    example = {"path": "logs/a.parquet", "format": "Parquet", "position": 4096, "missing": "its footer"}
 
 
-@error(kw_only=True)
+@error("DF652", kw_only=True)
 class FileDamaged(ReadError, ValueError):
     """A part of a file cannot be read. `part`: a phrase for it; `position`: its first byte."""
 
-    code: ClassVar[str] = "DF652"
+    path: str
+    format: str
+    position: int
+    part: str
+    reason: str
+    template = (
+        "{path}: {part} of the {format} file, at byte {position}, cannot be read: {reason}\n"
+        "  help: the file is damaged: fetch or make it again, or leave it out (the scanner's ignore pattern)"
+    )
     example = {
         "path": "logs/a.parquet",
         "format": "Parquet",
@@ -69,47 +68,37 @@ class FileDamaged(ReadError, ValueError):
         "reason": "its checksum is wrong",
     }
 
-    path: str
-    format: str
-    position: int
-    part: str
-    reason: str
 
-    @override
-    def message(self) -> str:
-        return (
-            f"{self.path}: {self.part} of the {self.format} file, at byte {self.position}, cannot be read: {self.reason}\n"
-            "  help: the file is damaged: fetch or make it again, or leave it out (the scanner's ignore pattern)"
-        )
-
-
-@error(kw_only=True)
+@error("DF655", kw_only=True)
 class FormatUnsupported(ReadError, NotImplementedError):
     """A file uses a feature of its format that dagflow does not support. `part`: the part of the file that does; `position`: its first byte."""
 
-    code: ClassVar[str] = "DF655"
-    example = {"path": "logs/a.avro", "format": "Avro", "position": 0, "part": "the schema", "reason": "recursive records"}
-
     path: str
     format: str
     position: int
     part: str
     reason: str
-
-    @override
-    def message(self) -> str:
-        return (
-            f"{self.path}: {self.part} of the {self.format} file, at byte {self.position}, is not supported: {self.reason}\n"
-            "  help: write the file without this feature (docs/reference/formats.md lists the limits), or leave it out "
-            "(the scanner's ignore pattern)"
-        )
+    template = (
+        "{path}: {part} of the {format} file, at byte {position}, is not supported: {reason}\n"
+        "  help: write the file without this feature (docs/reference/formats.md lists the limits), "
+        "or leave it out (the scanner's ignore pattern)"
+    )
+    example = {"path": "logs/a.avro", "format": "Avro", "position": 0, "part": "the schema", "reason": "recursive records"}
 
 
-@error(kw_only=True)
+@error("DF653", kw_only=True)
 class ValueMisfit(ReadError, TypeError):
     """A condition compares a column with a value of another type. `type`: the type of the column in this file."""
 
-    code: ClassVar[str] = "DF653"
+    path: str
+    column: str
+    condition: str
+    type: str
+    reason: str
+    template = (
+        "{path}: where = {condition}: column {column!r} is of type {type} there: {reason}\n"
+        "  help: compare with a value of that type; dates and times may be strings"
+    )
     example = {
         "path": "logs/a.parquet",
         "column": "count",
@@ -117,16 +106,3 @@ class ValueMisfit(ReadError, TypeError):
         "type": "int64",
         "reason": "'a' is not a number",
     }
-
-    path: str
-    column: str
-    condition: str
-    type: str
-    reason: str
-
-    @override
-    def message(self) -> str:
-        return (
-            f"{self.path}: where = {self.condition}: column {self.column!r} is of type {self.type} there: {self.reason}\n"
-            "  help: compare with a value of that type; dates and times may be strings"
-        )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from dagflow.errors import RunError, error
 
 LARGEST = (1 << 31) - 1
 """The most bytes that a string column of Arrow holds in one piece, and so the largest side of a join."""
 
 
-@error(kw_only=True)
+@error("DF386", kw_only=True, is_fatal=True)
 class JoinSideTooLarge(RunError):
     """A side of a join has more records in one partition than the limits of memory allow.
 
@@ -20,7 +18,14 @@ class JoinSideTooLarge(RunError):
         most, found: the limit, and the amount that had arrived when it was exceeded.
     """
 
-    code: ClassVar[str] = "DF386"
+    operator: str
+    window: int
+    side: str
+    unit: str
+    most: int
+    found: int
+    partition: int
+    partitions: int
     example = {
         "operator": "join",
         "window": 3,
@@ -31,16 +36,6 @@ class JoinSideTooLarge(RunError):
         "partition": 0,
         "partitions": 2,
     }
-    is_fatal: ClassVar[bool] = True
-
-    operator: str
-    window: int
-    side: str
-    unit: str
-    most: int
-    found: int
-    partition: int
-    partitions: int
 
     def message(self) -> str:
         setting = "max_right_rows" if self.unit == "records" else "max_right_bytes"
@@ -55,73 +50,57 @@ class JoinSideTooLarge(RunError):
         )
 
 
-@error(kw_only=True)
+@error("DF387", kw_only=True, is_fatal=True)
 class JoinColumnsClash(RunError, ValueError):
     """Columns of both sides have the same name, even with the suffix of the right side."""
-
-    code: ClassVar[str] = "DF387"
-    example = {"operator": "join", "window": 3, "columns": ("city_right",), "suffix": "_right"}
-    is_fatal: ClassVar[bool] = True
 
     operator: str
     window: int
     columns: tuple[str, ...]
     suffix: str
-
-    def message(self) -> str:
-        names = ", ".join(map(repr, self.columns))
-        return (
-            f"operator {self.operator!r}: in window {self.window}, both sides have {names}, even with the suffix {self.suffix!r} "
-            "of the right side\n"
-            '  help: set another suffix (suffix="_of_right"), or rename or drop the columns before the join'
-        )
+    template = (
+        "operator {operator!r}: in window {window}, both sides have {columns!r}, "
+        "even with the suffix {suffix!r} of the right side\n"
+        '  help: set another suffix (suffix="_of_right"), or rename or drop the columns before the join'
+    )
+    example = {"operator": "join", "window": 3, "columns": ("city_right",), "suffix": "_right"}
 
 
-@error(kw_only=True)
+@error("DF388", kw_only=True, is_fatal=True)
 class JoinColumnsUnknown(RunError, ValueError):
     """A join has to emit nulls for the columns of a side, and does not know them, since it got no record there."""
-
-    code: ClassVar[str] = "DF388"
-    example = {"operator": "join", "window": 3, "side": "right", "partition": 0, "partitions": 2}
-    is_fatal: ClassVar[bool] = True
 
     operator: str
     window: int
     side: str
     partition: int
     partitions: int
+    template = (
+        "operator {operator!r}: in window {window}, no record arrived on the {side} side in partition {partition} of "
+        "{partitions}, and the columns of its records are not declared\n"
+        '  help: {side:=right?declare them, right_columns="name: string, people: int64"; or }annotate the function that makes '
+        "these records"
+    )
+    example = {"operator": "join", "window": 3, "side": "right", "partition": 0, "partitions": 2}
 
-    def message(self) -> str:
-        declare = 'declare them, right_columns="name: string, people: int64"; or ' if self.side == "right" else ""
-        return (
-            f"operator {self.operator!r}: in window {self.window}, no record arrived on the {self.side} side in partition "
-            f"{self.partition} of {self.partitions}, and the columns of its records are not declared\n"
-            f"  help: {declare}annotate the function that makes these records"
-        )
 
-
-@error(kw_only=True)
+@error("DF392", kw_only=True, is_fatal=True)
 class JoinKeyRefused(RunError, TypeError):
     """Rows cannot be joined by a column of lists or structs. `side` is `left` or `right`."""
-
-    code: ClassVar[str] = "DF392"
-    example = {"operator": "join", "side": "left", "column": "tags", "type": "list<item: string>"}
-    is_fatal: ClassVar[bool] = True
 
     operator: str
     side: str
     column: str
     type: str
+    template = (
+        "operator {operator!r}: rows cannot be joined by the column {column!r} of the {side} side: its values are {type}, "
+        "which cannot be keys\n"
+        "  help: join records: combine=…, and as the key a function, lambda record: tuple(record.{column})"
+    )
+    example = {"operator": "join", "side": "left", "column": "tags", "type": "list<item: string>"}
 
-    def message(self) -> str:
-        return (
-            f"operator {self.operator!r}: rows cannot be joined by the column {self.column!r} of the {self.side} side: "
-            f"its values are {self.type}, which cannot be keys\n"
-            f"  help: join records: combine=…, and as the key a function, lambda record: tuple(record.{self.column})"
-        )
 
-
-@error(kw_only=True)
+@error("DF393", kw_only=True, is_fatal=True)
 class JoinColumnsDiffer(RunError, ValueError):
     """The right side of a join does not have the columns of `right_columns`.
 
@@ -129,14 +108,11 @@ class JoinColumnsDiffer(RunError, ValueError):
         found, said: names and types of the columns that arrive, and of `right_columns`.
     """
 
-    code: ClassVar[str] = "DF393"
-    example = {"operator": "join", "window": 3, "found": (("city", "string"),), "said": (("town", "string"),)}
-    is_fatal: ClassVar[bool] = True
-
     operator: str
     window: int
     found: tuple[tuple[str, str], ...]
     said: tuple[tuple[str, str], ...]
+    example = {"operator": "join", "window": 3, "found": (("city", "string"),), "said": (("town", "string"),)}
 
     def message(self) -> str:
         found, said = (", ".join(f"{name}: {kind}" for name, kind in columns) for columns in (self.found, self.said))
@@ -148,58 +124,44 @@ class JoinColumnsDiffer(RunError, ValueError):
         )
 
 
-@error(kw_only=True)
+@error("DF793", kw_only=True, is_fatal=True)
 class JoinColumnChanged(RunError, TypeError):
     """A side of a join has a column of another type than before. `side` is `left` or `right`."""
-
-    code: ClassVar[str] = "DF793"
-    example = {"side": "left", "column": "price", "before": "int64", "now": "double"}
-    is_fatal: ClassVar[bool] = True
 
     side: str
     column: str
     before: str
     now: str
-
-    def message(self) -> str:
-        return (
-            f"the column {self.column!r} of the {self.side} side is {self.now}, and was {self.before} before: "
-            "it cannot be kept with earlier rows\n"
-            f"  help: give the reader one type for it: ScanReader(…, schema={{{self.column!r}: {self.now!r}}})"
-        )
+    template = (
+        "the column {column!r} of the {side} side is {now}, and was {before} before: it cannot be kept with earlier rows\n"
+        "  help: give the reader one type for it: ScanReader(…, schema={{{column!r}: {now!r}}})"
+    )
+    example = {"side": "left", "column": "price", "before": "int64", "now": "double"}
 
 
-@error(kw_only=True)
+@error("DF794", kw_only=True, is_fatal=True)
 class JoinRecordNotKept(RunError, TypeError):
     """A join cannot keep a record over windows. `what` is `record` or `key`."""
-
-    code: ClassVar[str] = "DF794"
-    example = {"operator": "join", "what": "record", "reason": "a key or a value of type Town cannot be kept over windows"}
-    is_fatal: ClassVar[bool] = True
 
     operator: str
     what: str
     reason: str
+    template = (
+        "operator {operator!r}: a {what} cannot be kept for later windows: {reason}\n"
+        "  help: annotate the functions that make the records with an attrs class whose fields are plain data, and let the key\n"
+        '        be plain data; or join the records of each window only: scope="window"'
+    )
+    example = {"operator": "join", "what": "record", "reason": "a key or a value of type Town cannot be kept over windows"}
 
-    def message(self) -> str:
-        return (
-            f"operator {self.operator!r}: a {self.what} cannot be kept for later windows: {self.reason}\n"
-            "  help: annotate the functions that make the records with an attrs class whose fields are plain data, and let the key\n"
-            '        be plain data; or join the records of each window only: scope="window"'
-        )
 
-
-@error(kw_only=True)
+@error("DF795", kw_only=True, is_fatal=True)
 class JoinKeysDiffer(RunError, TypeError):
     """A row of the right side without a partner has a key that the column of the left side does not hold. `types`: of both."""
-
-    code: ClassVar[str] = "DF795"
-    example = {"operator": "join", "column": "id", "types": ("int64", "double")}
-    is_fatal: ClassVar[bool] = True
 
     operator: str
     column: str
     types: tuple[str, str]
+    example = {"operator": "join", "column": "id", "types": ("int64", "double")}
 
     def message(self) -> str:
         left, right = self.types

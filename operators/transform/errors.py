@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from dagflow.errors import RunError, error
 
 
-@error(kw_only=True)
+@error("DF332", kw_only=True, is_fatal=True)
 class ExpressionRefused(RunError, ValueError):
     """An expression does not fit the batches that arrive.
 
@@ -15,7 +13,19 @@ class ExpressionRefused(RunError, ValueError):
     as `help`, the remedy.
     """
 
-    code: ClassVar[str] = "DF332"
+    operator: str
+    expression: str
+    reason: str
+    columns: tuple[tuple[str, str], ...]
+    where: str = ""
+    help: str = ""
+    template = (
+        "{operator}: {reason}\n"
+        "  expression  {expression}\n"
+        "  columns     {columns_and_types:?{columns_and_types}|none}"
+        "{where:?\n  where       {where}}"
+        "{help:?\n  help: {help}}"
+    )
     example = {
         "operator": "filter",
         "expression": '(contry == "DE")',
@@ -24,36 +34,33 @@ class ExpressionRefused(RunError, ValueError):
         "where": "app.py:12:25",
         "help": 'write pc.field("country")',
     }
-    is_fatal: ClassVar[bool] = True
 
-    operator: str
-    expression: str
-    reason: str
-    columns: tuple[tuple[str, str], ...]
-    where: str = ""
-    help: str = ""
-
-    def message(self) -> str:
-        lines = [
-            f"{self.operator}: {self.reason}",
-            f"  expression  {self.expression}",
-            f"  columns     {', '.join(f'{name} ({kind})' for name, kind in self.columns) or 'none'}",
-        ]
-        if self.where:
-            lines.append(f"  where       {self.where}")
-        if self.help:
-            lines.append(f"  help: {self.help}")
-        return "\n".join(lines)
+    @property
+    def columns_and_types(self) -> list[str]:
+        """The columns as a message has them: `price (int64)`."""
+        return [f"{name} ({kind})" for name, kind in self.columns]
 
 
-@error(kw_only=True)
+@error("DF845", kw_only=True)
 class ExpressionFailed(RunError, ArithmeticError):
     """An expression has no value for a row: a number is too large for its type, or a text is not a value of another type.
 
     `part`: the smallest part of the expression that fails; `values`: those of its columns, in the row; `where`: its place.
     """
 
-    code: ClassVar[str] = "DF845"
+    operator: str
+    expression: str
+    part: str
+    reason: str
+    values: tuple[tuple[str, str], ...] = ()
+    where: str = ""
+    template = (
+        "{operator}: {reason}\n"
+        "  expression  {expression}"
+        "{smaller_part:?\n  part        {smaller_part}}"
+        "{named_values:?\n  values      {named_values}}"
+        "{where:?\n  where       {where}}"
+    )
     example = {
         "operator": "filter",
         "expression": "col('price') * col('count') > 100",
@@ -67,25 +74,18 @@ class ExpressionFailed(RunError, ArithmeticError):
         "or let them be skipped: on_error='skip'"
     )
 
-    operator: str
-    expression: str
-    part: str
-    reason: str
-    values: tuple[tuple[str, str], ...] = ()
-    where: str = ""
+    @property
+    def smaller_part(self) -> str:
+        """The part, if it is not the whole expression."""
+        return "" if self.part == self.expression else self.part
 
-    def message(self) -> str:
-        lines = [f"{self.operator}: {self.reason}", f"  expression  {self.expression}"]
-        if self.part != self.expression:
-            lines.append(f"  part        {self.part}")
-        if self.values:
-            lines.append(f"  values      {', '.join(f'{name} = {value}' for name, value in self.values)}")
-        if self.where:
-            lines.append(f"  where       {self.where}")
-        return "\n".join(lines)
+    @property
+    def named_values(self) -> list[str]:
+        """The values as a message has them: `price = 3`."""
+        return [f"{name} = {value}" for name, value in self.values]
 
 
-@error(kw_only=True)
+@error("DF920", kw_only=True, is_fatal=True)
 class UnionColumnsDiffer(RunError, TypeError):
     """A column of one input of a `Union` does not fit those of another.
 
@@ -94,15 +94,12 @@ class UnionColumnsDiffer(RunError, TypeError):
         other, other_type: the same of an input that has the column, in an earlier or a later row where it is the same input.
     """
 
-    code: ClassVar[str] = "DF920"
-    example = {"port": "input_1", "column": "price", "type": "string", "other": "input_0", "other_type": "int64"}
-    is_fatal: ClassVar[bool] = True
-
     port: str
     column: str
     type: str | None
     other: str
     other_type: str | None
+    example = {"port": "input_1", "column": "price", "type": "string", "other": "input_0", "other_type": "int64"}
 
     def message(self) -> str:
         there = f"{self.other} has it" + ("" if self.other_type is None else f" as {self.other_type}")
@@ -119,7 +116,7 @@ class UnionColumnsDiffer(RunError, TypeError):
         )
 
 
-@error(kw_only=True)
+@error("DF940", kw_only=True)
 class UnionValueNotHeld(RunError, ValueError):
     """A value of a `Union` is not held by the type that its column has for all inputs: a bad row.
 
@@ -129,76 +126,59 @@ class UnionValueNotHeld(RunError, ValueError):
         value: the value as text; None if it is not known.
     """
 
-    code: ClassVar[str] = "DF940"
-    example = {"column": "price", "type": "int64", "joint_type": "double", "value": "9007199254740993"}
-
     column: str
     type: str
     joint_type: str
     value: str | None = None
+    template = (
+        "Union: column {column!r} has {value:?the {type} {value}|a value ({type})}, and is {joint_type} for all inputs, "
+        "which does not hold it\n"
+        "  help: convert the others before: Select('*', {column}=col({column!r}).cast({type!r})); or leave such\n"
+        "        rows out: Union(…, on_error='skip')"
+    )
+    example = {"column": "price", "type": "int64", "joint_type": "double", "value": "9007199254740993"}
 
-    def message(self) -> str:
-        value = f"the {self.type} {self.value}" if self.value is not None else f"a value ({self.type})"
-        return (
-            f"Union: column {self.column!r} has {value}, and is {self.joint_type} for all inputs, which does not hold it\n"
-            f"  help: convert the others before: Select('*', {self.column}=col({self.column!r}).cast({self.type!r})); or leave such\n"
-            "        rows out: Union(…, on_error='skip')"
-        )
 
-
-@error(kw_only=True)
+@error("DF921", kw_only=True, is_fatal=True)
 class NotAList(RunError, TypeError):
     """`Unnest` got a column whose values are not lists."""
 
-    code: ClassVar[str] = "DF921"
-    example = {"column": "items", "type": "string"}
-    is_fatal: ClassVar[bool] = True
-
     column: str
     type: str
+    template = (
+        "Unnest: the values of column {column!r} are {type}, not lists\n"
+        "  help: make lists of them: a Map whose function returns dict(row, {column}=[…]); or name another column"
+    )
+    example = {"column": "items", "type": "string"}
 
-    def message(self) -> str:
-        return (
-            f"Unnest: the values of column {self.column!r} are {self.type}, not lists\n"
-            f"  help: make lists of them: a Map whose function returns dict(row, {self.column}=[…]); or name another column"
-        )
 
-
-@error(kw_only=True)
+@error("DF950", kw_only=True)
 class RowNotAsDeclared(RunError, TypeError):
     """The function of a `Map` or `FlatMap` returned a row without the columns that `columns=`, or a TypedDict, declares.
 
     `function`: its name, with file and line; `row`: what it returned.
     """
 
-    code: ClassVar[str] = "DF950"
-    example = {"function": "parse() (app.py:12)", "row": "{'n': 'x'}", "reason": "n='x' is not of the type int64"}
-
     function: str
     row: str
     reason: str
+    template = (
+        "{function} returned a row that is not as declared: {reason}\n"
+        "  row     {row}\n"
+        "  help: return all columns that are declared, and no others, with values of their types, or None; or declare others: "
+        'columns="n: int64, name: string"'
+    )
+    example = {"function": "parse() (app.py:12)", "row": "{'n': 'x'}", "reason": "n='x' is not of the type int64"}
 
-    def message(self) -> str:
-        return (
-            f"{self.function} returned a row that is not as declared: {self.reason}\n"
-            f"  row     {self.row}\n"
-            "  help: return all columns that are declared, and no others, with values of their types, or None; or declare others: "
-            'columns="n: int64, name: string"'
-        )
 
-
-@error(kw_only=True)
+@error("DF384", kw_only=True)
 class NotSeveral(RunError, TypeError):
     """The function of a `FlatMap` returned a string, or a value that is not iterable."""
 
-    code: ClassVar[str] = "DF384"
-    example = {"function": "split()", "got": "the str 'a b'"}
-
     function: str
     got: str
-
-    def message(self) -> str:
-        return (
-            f"the function of a FlatMap must return several records, but {self.function} returned {self.got}\n"
-            "  help: return a list, which may be empty, or yield; use Map where every record becomes exactly one"
-        )
+    template = (
+        "the function of a FlatMap must return several records, but {function} returned {got}\n"
+        "  help: return a list, which may be empty, or yield; use Map where every record becomes exactly one"
+    )
+    example = {"function": "split()", "got": "the str 'a b'"}

@@ -2,7 +2,11 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import string
 from collections import defaultdict
+from collections.abc import Iterator
+
+import attrs
 
 import dagflow
 import dagflow.errors
@@ -19,6 +23,7 @@ from dagflow.errors import (
 )
 from dagflow.errors.codes import classes_by_code
 from dagflow.ledger import RULES
+from dagflow.render.explanations import example_of
 
 
 def classes(cls: type[DagflowError]) -> list[type[DagflowError]]:
@@ -46,6 +51,38 @@ def test_every_code_is_that_of_one_error() -> None:
 
 def test_remedies_are_found_by_code_and_name_the_operator() -> None:
     assert "-D operator.upper.on_error=skip" in classes_by_code()["DF301"].remedy_at("upper")
+
+
+def names_in(template: str) -> Iterator[str]:
+    """Yield the fields that a template names, also in its texts for the values of others."""
+    for _, name, spec, _ in string.Formatter().parse(template):
+        if name is not None:
+            yield name.partition(".")[0]
+            yield from names_in(spec or "")
+            if spec and spec.startswith("~"):
+                yield spec[1:].partition("|")[0]
+
+
+def has_field(cls: type[DagflowError], name: str) -> bool:
+    """Return True for a field, a property or a constant."""
+    return hasattr(cls, name) or name in [field.name for field in attrs.fields(cls)]  # type: ignore[arg-type]  # all are attrs classes
+
+
+def test_templates_name_fields_that_exist() -> None:
+    unknown = {cls.__name__: [name for name in names_in(cls.template) if not has_field(cls, name)] for cls in all_errors()}
+    assert {name: names for name, names in unknown.items() if names} == {}
+
+
+def test_a_template_is_not_hidden_by_a_method() -> None:
+    own = [cls for cls in all_errors() if "template" in vars(cls)]
+    assert len(own) > 200
+    assert [cls.__name__ for cls in own if cls.message is not DagflowError.message] == []
+
+
+def test_a_message_with_a_help_line_needs_no_other_remedy() -> None:
+    """Only a message without that line leaves it to `general_remedy`."""
+    twice = [cls for cls in all_errors() if "general_remedy" in vars(cls) and "\n  help: " in example_of(cls).message()]
+    assert twice == []
 
 
 def is_of_commands(cls: type[DagflowError]) -> bool:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from dagflow.errors import DagError
 from dagflow.errors.base import error
 
 
-@error
+@error("DF003")
 class NotAnOperator(DagError, TypeError):
     """An argument has the wrong type where an operator, a module or a port is expected."""
 
@@ -16,15 +14,11 @@ class NotAnOperator(DagError, TypeError):
     got: str
     where: str
     help: str = ""
-    code: ClassVar[str] = "DF003"
+    template = "{got} was given where {wanted} is expected ({where}){help:?\n  help: {help}}"
     example = {"wanted": "an operator", "got": "the class Filter", "where": "app.py:12", "help": "make one: Filter(…)"}
 
-    def message(self) -> str:
-        text = f"{self.got} was given where {self.wanted} is expected ({self.where})"
-        return text + (f"\n  help: {self.help}" if self.help else "")
 
-
-@error
+@error("DF051")
 class HandlerTwice(DagError, TypeError):
     """A class has two handlers of the same form for one port. Only one of them would be called."""
 
@@ -33,18 +27,16 @@ class HandlerTwice(DagError, TypeError):
     form: str
     first: str
     second: str
-    code: ClassVar[str] = "DF051"
+    template = (
+        "class {operator} decorates two methods with @{port}.{form}, but only one of them would be called\n"
+        "  first   {first}\n"
+        "  second  {second}\n"
+        "  help: remove one of the decorators; if both methods are needed, call one from the other"
+    )
     example = {"operator": "Mine", "port": "input", "form": "record", "first": "app.py:12", "second": "app.py:16"}
 
-    def message(self) -> str:
-        return (
-            f"class {self.operator} decorates two methods with @{self.port}.{self.form}, but only one of them would be called\n"
-            f"  first   {self.first}\n  second  {self.second}\n"
-            "  help: remove one of the decorators; if both methods are needed, call one from the other"
-        )
 
-
-@error
+@error("DF052")
 class NameReserved(DagError, TypeError):
     """A class uses a name that the framework reserves."""
 
@@ -53,7 +45,10 @@ class NameReserved(DagError, TypeError):
     kind: str
     meaning: str
     where: str
-    code: ClassVar[str] = "DF052"
+    template = (
+        "class {operator} has a {kind} {name!r}, but that name is reserved for {meaning} ({where})\n"
+        "  help: give the {kind} another name, such as my_{name}"
+    )
     example = {
         "operator": "Mine",
         "name": "context",
@@ -62,49 +57,37 @@ class NameReserved(DagError, TypeError):
         "where": "app.py:12",
     }
 
-    def message(self) -> str:
-        return (
-            f"class {self.operator} has a {self.kind} {self.name!r}, but that name is reserved for {self.meaning} ({self.where})\n"
-            f"  help: give the {self.kind} another name, such as my_{self.name}"
-        )
 
-
-@error
+@error("DF053")
 class ConstructorWritten(DagError, TypeError):
     """A class has an `__init__` that does not take its properties, so tasks cannot copy its instances."""
 
     operator: str
     reason: str
     where: str
-    code: ClassVar[str] = "DF053"
+    template = (
+        "class {operator} has an __init__ of its own that does not take its properties: {reason} ({where})\n"
+        "  help: remove __init__, write @attrs.define above the class, and declare the properties in its body (`path: str`);\n"
+        "        derive other values from them in setup()"
+    )
     example = {"operator": "Mine", "reason": "path is missing", "where": "app.py:12"}
 
-    def message(self) -> str:
-        return (
-            f"class {self.operator} has an __init__ of its own that does not take its properties: {self.reason} ({self.where})\n"
-            f"  help: remove __init__, write @attrs.define above the class, and declare the properties in its body (`path: str`);\n"
-            f"        derive other values from them in setup()"
-        )
 
-
-@error
+@error("DF054")
 class SettingsNotAttrs(DagError, TypeError):
     """The class of an application's settings is not an attrs class, so dagflow cannot fill it."""
 
     type: str
     kind: str
     where: str
-    code: ClassVar[str] = "DF054"
+    template = (
+        "the settings of populate_dag() are {type}, which is {kind}: dagflow cannot set its fields ({where})\n"
+        "  help: write @attrs.define above class {type}, or annotate a mapping: conf: Mapping[str, Any]"
+    )
     example = {"type": "Settings", "kind": "a plain class", "where": "app.py:12"}
 
-    def message(self) -> str:
-        return (
-            f"the settings of populate_dag() are {self.type}, which is {self.kind}: dagflow cannot set its fields ({self.where})\n"
-            f"  help: write @attrs.define above class {self.type}, or annotate a mapping: conf: Mapping[str, Any]"
-        )
 
-
-@error
+@error("DF055")
 class SignatureWrong(DagError, TypeError):
     """A method does not have the parameters that the framework passes."""
 
@@ -113,7 +96,7 @@ class SignatureWrong(DagError, TypeError):
     called: str
     reason: str
     where: str
-    code: ClassVar[str] = "DF055"
+    template = "class {operator}: {method}() has the wrong parameters: {reason} ({where})\n  help: def {method}({called})"
     example = {
         "operator": "Mine",
         "method": "begin_window",
@@ -122,14 +105,8 @@ class SignatureWrong(DagError, TypeError):
         "where": "app.py:12",
     }
 
-    def message(self) -> str:
-        return (
-            f"class {self.operator}: {self.method}() has the wrong parameters: {self.reason} ({self.where})\n"
-            f"  help: def {self.method}({self.called})"
-        )
 
-
-@error
+@error("DF056")
 class HandlerTypeWrong(DagError, TypeError):
     """The annotation of a handler contradicts the type of its port."""
 
@@ -140,7 +117,11 @@ class HandlerTypeWrong(DagError, TypeError):
     handler_type: str
     difference: str
     where: str
-    code: ClassVar[str] = "DF056"
+    template = (
+        "class {operator}: the handler {method}() takes {handler_type}, but port {port!r} delivers {port_type} ({where})\n"
+        "  difference: {difference}\n"
+        "  help: annotate the parameter with {port_type}, or change the type of the port"
+    )
     example = {
         "operator": "Mine",
         "method": "process",
@@ -150,10 +131,3 @@ class HandlerTypeWrong(DagError, TypeError):
         "difference": "str is not int",
         "where": "app.py:12",
     }
-
-    def message(self) -> str:
-        return (
-            f"class {self.operator}: the handler {self.method}() takes {self.handler_type}, but port {self.port!r} delivers "
-            f"{self.port_type} ({self.where})\n  difference: {self.difference}\n"
-            f"  help: annotate the parameter with {self.port_type}, or change the type of the port"
-        )

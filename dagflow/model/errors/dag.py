@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from dagflow.errors import DagError
 from dagflow.errors.base import error
-from dagflow.errors.wording import did_you_mean, known_names
 
 
-@error
+@error("DF010")
 class DagErrors(DagError):
     """Several problems of one DAG, reported together."""
 
     problems: tuple[DagError, ...]
-    code: ClassVar[str] = "DF010"
 
     def message(self) -> str:
         head = f"{len(self.problems)} problems in the DAG"
         return "\n\n".join([head, *(f"{p.code} {p.message()}" for p in self.problems)])
 
 
-@error
+@error("DF001")
 class DuplicateName(DagError):
     """Two operators, modules or streams share a name."""
 
@@ -29,21 +25,17 @@ class DuplicateName(DagError):
     name: str
     first: str
     second: str
-    code: ClassVar[str] = "DF001"
+    template = "two {kind}s are called {name!r}\n  first   {first}\n  second  {second}\n  help: give one of them another name"
     example = {"kind": "operator", "name": "reader", "first": "app.py:12", "second": "app.py:15"}
 
-    def message(self) -> str:
-        return f"two {self.kind}s are called {self.name!r}\n  first   {self.first}\n  second  {self.second}\n  help: give one of them another name"
 
-
-@error
+@error("DF002")
 class EmptyName(DagError):
     """An operator, module or stream has no usable name."""
 
     kind: str
     name: object
     where: str
-    code: ClassVar[str] = "DF002"
     example = {"kind": "operator", "name": "", "where": "app.py:12"}
 
     def message(self) -> str:
@@ -53,7 +45,7 @@ class EmptyName(DagError):
         )
 
 
-@error
+@error("DF004")
 class ForeignPort(DagError):
     """A stream names a port of an operator that is not in this DAG.
 
@@ -65,7 +57,6 @@ class ForeignPort(DagError):
     where: str
     kind: str = "stream"
     is_own: bool = False
-    code: ClassVar[str] = "DF004"
     example = {"stream": "lines", "port": "reader.messages", "where": "app.py:12"}
 
     def message(self) -> str:
@@ -81,7 +72,7 @@ class ForeignPort(DagError):
         )
 
 
-@error
+@error("DF005")
 class PortTaken(DagError):
     """Two streams lead into one input port."""
 
@@ -90,7 +81,12 @@ class PortTaken(DagError):
     second: str
     first_where: str
     second_where: str
-    code: ClassVar[str] = "DF005"
+    template = (
+        "two streams lead into {port}\n"
+        "  {first!r}  {first_where}\n"
+        "  {second!r}  {second_where}\n"
+        "  help: an input port takes one stream: merge the two with Union, or give the operator a second input port"
+    )
     example = {
         "port": "sink.input",
         "first": "lines",
@@ -99,14 +95,8 @@ class PortTaken(DagError):
         "second_where": "app.py:13",
     }
 
-    def message(self) -> str:
-        return (
-            f"two streams lead into {self.port}\n  {self.first!r}  {self.first_where}\n  {self.second!r}  {self.second_where}\n"
-            "  help: an input port takes one stream: merge the two with Union, or give the operator a second input port"
-        )
 
-
-@error
+@error("DF006")
 class SourceTaken(DagError):
     """Two streams start at one output port."""
 
@@ -115,7 +105,12 @@ class SourceTaken(DagError):
     second: str
     first_where: str
     second_where: str
-    code: ClassVar[str] = "DF006"
+    template = (
+        "two streams start at {port}\n"
+        "  {first!r}  {first_where}\n"
+        "  {second!r}  {second_where}\n"
+        "  help: one stream may have many sinks: add the sink to {first!r}"
+    )
     example = {
         "port": "reader.messages",
         "first": "lines",
@@ -124,14 +119,8 @@ class SourceTaken(DagError):
         "second_where": "app.py:13",
     }
 
-    def message(self) -> str:
-        return (
-            f"two streams start at {self.port}\n  {self.first!r}  {self.first_where}\n  {self.second!r}  {self.second_where}\n"
-            f"  help: one stream may have many sinks: add the sink to {self.first!r}"
-        )
 
-
-@error
+@error("DF007")
 class PropertyRefused(DagError):
     """The properties of an operator or module are invalid."""
 
@@ -139,32 +128,27 @@ class PropertyRefused(DagError):
     reason: str
     where: str
     kind: str = "operator"
-    code: ClassVar[str] = "DF007"
+    template = "{kind} {operator!r} has invalid properties: {reason}\n  {where}"
     example = {"operator": "top", "reason": "n is 0, but must be an integer, 1 or more", "where": "app.py:12"}
     general_remedy = "change the property in the application, or set it: -D operator.NAME.PROPERTY=VALUE"
 
-    def message(self) -> str:
-        return f"{self.kind} {self.operator!r} has invalid properties: {self.reason}\n  {self.where}"
 
-
-@error
+@error("DF008")
 class NotPartitionable(DagError):
     """An operator with `partitionable = False` would get several partitions."""
 
     operator: str
     reason: str
     where: str
-    code: ClassVar[str] = "DF008"
+    template = (
+        "operator {operator!r} is not partitionable, but {reason}\n"
+        "  {where}\n"
+        "  help: use one partition, or remove the line `partitionable = False` from its class"
+    )
     example = {"operator": "console", "reason": "its partitioner asks for 4 partitions", "where": "app.py:12"}
 
-    def message(self) -> str:
-        return (
-            f"operator {self.operator!r} is not partitionable, but {self.reason}\n  {self.where}\n"
-            "  help: use one partition, or remove the line `partitionable = False` from its class"
-        )
 
-
-@error
+@error("DF009")
 class InputUnconnected(DagError):
     """An input port that is not optional has no stream. `through`: the module's port that leads there."""
 
@@ -172,14 +156,15 @@ class InputUnconnected(DagError):
     type: str
     where: str
     through: str = ""
-    code: ClassVar[str] = "DF009"
+    template = (
+        "input port {port} ({type}) is not connected\n"
+        "  {where}\n"
+        "  help: dag.add_stream(name, source, {through:?{through}|{port}})"
+    )
     example = {"port": "sink.input", "type": "str", "where": "app.py:12"}
 
-    def message(self) -> str:
-        return f"input port {self.port} ({self.type}) is not connected\n  {self.where}\n  help: dag.add_stream(name, source, {self.through or self.port})"
 
-
-@error
+@error("DF011")
 class OutputUnconnected(DagError):
     """An output port that is not optional has no stream. `through`: the module's port that it leads to."""
 
@@ -187,14 +172,15 @@ class OutputUnconnected(DagError):
     type: str
     where: str
     through: str = ""
-    code: ClassVar[str] = "DF011"
+    template = (
+        "output port {port} ({type}) must be connected, but is not\n"
+        "  {where}\n"
+        "  help: dag.add_stream(name, {through:?{through}|{port}}, sink)"
+    )
     example = {"port": "split.rest", "type": "str", "where": "app.py:12"}
 
-    def message(self) -> str:
-        return f"output port {self.port} ({self.type}) must be connected, but is not\n  {self.where}\n  help: dag.add_stream(name, {self.through or self.port}, sink)"
 
-
-@error
+@error("DF012")
 class PortTypeError(DagError, TypeError):
     """A stream joins ports of different types."""
 
@@ -208,7 +194,6 @@ class PortTypeError(DagError, TypeError):
     difference: str
     stream_where: str
     help: str = ""
-    code: ClassVar[str] = "DF012"
     example = {
         "stream": "lines",
         "source": "reader.messages",
@@ -234,76 +219,69 @@ class PortTypeError(DagError, TypeError):
         return text + (f"\n  help: {self.help}" if self.help else "")
 
 
-@error
+@error("DF013")
 class Cycle(DagError):
     """The streams form a cycle."""
 
     path: tuple[str, ...]
     where: tuple[str, ...]
-    code: ClassVar[str] = "DF013"
+    template = "the streams form a cycle: {path: → }\n  {where:\n  }\n  help: a DAG has no cycles: remove one of these streams"
     example = {"path": ("a", "b", "a"), "where": ("a.output → b.input  app.py:12", "b.output → a.input  app.py:13")}
 
-    def message(self) -> str:
-        lines = "\n".join(f"  {line}" for line in self.where)
-        return f"the streams form a cycle: {' → '.join(self.path)}\n{lines}\n  help: a DAG has no cycles: remove one of these streams"
 
-
-@error
+@error("DF014")
 class StreamWithoutSink(DagError):
     """A stream has no sink."""
 
     stream: str
     where: str
-    code: ClassVar[str] = "DF014"
+    template = (
+        "stream {stream!r} has no sink ({where})\n  help: name at least one input port: dag.add_stream({stream!r}, source, sink)"
+    )
     example = {"stream": "lines", "where": "app.py:12"}
 
-    def message(self) -> str:
-        return f"stream {self.stream!r} has no sink ({self.where})\n  help: name at least one input port: dag.add_stream({self.stream!r}, source, sink)"
 
-
-@error
+@error("DF025")
 class FormatUnknown(DagError):
     """The names of files do not tell their format."""
 
     reason: str
     where: str
-    code: ClassVar[str] = "DF025"
+    template = (
+        "dag.read(): {reason} ({where})\n"
+        "  help: say which it is: dag.read(…, format='csv'), json_lines, parquet, avro, or a format with options"
+    )
     example = {"reason": "files in 'logs/' may have any format", "where": "app.py:12"}
 
-    def message(self) -> str:
-        return f"dag.read(): {self.reason} ({self.where})\n  help: say which it is: dag.read(…, format='csv'), json_lines, parquet, avro, or a format with options"
 
-
-@error
+@error("DF015")
 class RootNotInput(DagError):
     """An operator gets no records, and is not an input operator."""
 
     operator: str
     type: str
     where: str
-    code: ClassVar[str] = "DF015"
+    template = (
+        "operator {operator!r} ({type}) gets no records: nothing is connected to it, and it is not an input operator\n"
+        "  {where}\n"
+        "  help: connect one of its input ports, or derive its class from InputOperator"
+    )
     example = {"operator": "filter", "type": "Filter", "where": "app.py:12"}
 
-    def message(self) -> str:
-        return (
-            f"operator {self.operator!r} ({self.type}) gets no records: nothing is connected to it, and it is not an input operator\n  {self.where}\n"
-            "  help: connect one of its input ports, or derive its class from InputOperator"
-        )
 
-
-@error
+@error("DF016")
 class EmptyDag(DagError):
     """The application has no operators."""
 
     application: str
-    code: ClassVar[str] = "DF016"
+    template = (
+        "application {application!r} has no operators\n"
+        "  help: populate_dag(dag, conf) adds them with dag.add_operator(name, operator)"
+    )
     example = {"application": "demo"}
 
-    def message(self) -> str:
-        return f"application {self.application!r} has no operators\n  help: populate_dag(dag, conf) adds them with dag.add_operator(name, operator)"
 
-
-@error
+@error("DF017")
 class UnknownName(DagError, LookupError):
     """The DAG does not have an operator, port, stream or attribute of that name."""
 
@@ -311,37 +289,30 @@ class UnknownName(DagError, LookupError):
     name: str
     known: tuple[str, ...]
     where: str = ""
-    code: ClassVar[str] = "DF017"
+    template = "there is no {kind} {name!r}{where:? ({where})}.{name:~known|{known:? Known: {known}.}}"
     example = {"kind": "operator", "name": "filtr", "known": ("filter", "sink"), "where": "app.py:12"}
     general_remedy = "use one of the known names"
 
-    def message(self) -> str:
-        return f"there is no {self.kind} {self.name!r}{f' ({self.where})' if self.where else ''}.{did_you_mean(self.name, self.known, otherwise=known_names(self.known))}"
 
-
-@error
+@error("DF018")
 class ClassWrong(DagError, TypeError):
     """The class of an operator is not declared correctly."""
 
     operator: str
     reason: str
     help: str
-    code: ClassVar[str] = "DF018"
+    template = "class {operator}: {reason}\n  help: {help}"
     example = {
         "operator": "Mine",
         "reason": "it declares path but is not an attrs class",
         "help": "write @attrs.define above class Mine",
     }
 
-    def message(self) -> str:
-        return f"class {self.operator}: {self.reason}\n  help: {self.help}"
 
-
-@error
+@error("DF060")
 class NetHandlerWrong(ClassWrong):
     """A handler of net changes has others beside it, would not get all rows that are equal, or expects rows of one sign."""
 
-    code: ClassVar[str] = "DF060"
     example = {
         "operator": "Totals",
         "reason": "port 'input' has @input.net and @input.process, but only add() would be called (app.py:12)",
@@ -349,40 +320,37 @@ class NetHandlerWrong(ClassWrong):
     }
 
 
-@error
+@error("DF019")
 class PortUnbound(DagError):
     """`emit` was called outside of a window. `doing`: the method that called it."""
 
     port: str
     operator: str
     doing: str = ""
-    code: ClassVar[str] = "DF019"
+    template = (
+        "{operator:?{operator}|an operator}.{port}: emit() works only within a window: in begin_window(), handlers, "
+        "emit_tuples() and end_window()"
+        "{doing:?, not in {doing}|\n  help: in a test, use dagflow.testing.run_operator}"
+    )
     example = {"port": "output", "operator": "Mine"}
 
-    def message(self) -> str:
-        text = f"{self.operator or 'an operator'}.{self.port}: emit() works only within a window: in begin_window(), handlers, emit_tuples() and end_window()"
-        return text + (f", not in {self.doing}" if self.doing else "\n  help: in a test, use dagflow.testing.run_operator")
 
-
-@error
+@error("DF023")
 class NotAPartitioner(DagError, TypeError):
     """The partitioner of an operator is not a partitioner."""
 
     operator: str
     got: str
     where: str
-    code: ClassVar[str] = "DF023"
+    template = (
+        "the partitioner of operator {operator!r} is {got}, which has no method define_partitions() ({where})\n"
+        "  help: partitioner=StatelessPartitioner(4) for four partitions, from dagflow.scaling; None for none;\n"
+        "        or any object with define_partitions(partitions, context)"
+    )
     example = {"operator": "reader", "got": "4", "where": "app.py:12"}
 
-    def message(self) -> str:
-        return (
-            f"the partitioner of operator {self.operator!r} is {self.got}, which has no method define_partitions() ({self.where})\n"
-            "  help: partitioner=StatelessPartitioner(4) for four partitions, from dagflow.scaling; None for none;\n"
-            "        or any object with define_partitions(partitions, context)"
-        )
 
-
-@error
+@error("DF047")
 class ColumnNeeded(DagError):
     """An operator needs a column that the incoming records do not have. `property`: the property that names it."""
 
@@ -391,27 +359,22 @@ class ColumnNeeded(DagError):
     column: str
     known: tuple[str, ...]
     where: str
-    code: ClassVar[str] = "DF047"
+    template = (
+        "{property} of port {port} names column {column!r}, which its records do not have "
+        "({where}).{column:~known|{known:? Known: {known}.| They have no columns.}}\n"
+        "  help: name one of their columns, or request this one from the reader (columns=…)"
+    )
     example = {"port": "count.input", "property": "by", "column": "contry", "known": ("country", "city"), "where": "app.py:12"}
 
-    def message(self) -> str:
-        near = (
-            did_you_mean(self.column, self.known, otherwise=known_names(self.known)) if self.known else " They have no columns."
-        )
-        return (
-            f"{self.property} of port {self.port} names column {self.column!r}, which its records do not have ({self.where}).{near}\n"
-            f"  help: name one of their columns, or request this one from the reader (columns=…)"
-        )
 
-
-@error
+@error("DF057")
 class ColumnsRefused(DagError, TypeError):
     """An operator cannot take the columns of the incoming records. `reason`: the message of its error."""
 
     port: str
     reason: str
     where: str
-    code: ClassVar[str] = "DF057"
+    template = "port {port} cannot take its records ({where}): {reason}"
     example = {
         "port": "sink.input",
         "reason": "JsonLinesWriter: column 'key' is of type binary, which JSON does not support",
@@ -419,11 +382,8 @@ class ColumnsRefused(DagError, TypeError):
     }
     general_remedy = "convert the column before it comes there, or leave it out"
 
-    def message(self) -> str:
-        return f"port {self.port} cannot take its records ({self.where}): {self.reason}"
 
-
-@error
+@error("DF059")
 class ChangesRefused(DagError, TypeError):
     """A stream whose rows may be taken back leads to an operator that cannot follow.
 
@@ -439,7 +399,6 @@ class ChangesRefused(DagError, TypeError):
     where: str
     by_where: str
     is_sink: bool
-    code: ClassVar[str] = "DF059"
     example = {
         "port": "writer.input",
         "operator": "RecordWriter",
@@ -470,7 +429,7 @@ class ChangesRefused(DagError, TypeError):
         )
 
 
-@error
+@error("DF049")
 class WatermarkMissing(DagError):
     """An operator waits for the watermark of its sources, and one of them has none.
 
@@ -482,26 +441,22 @@ class WatermarkMissing(DagError):
     properties: str
     source: str
     where: str
-    code: ClassVar[str] = "DF049"
+    template = (
+        "{operator!r} would never emit anything: with {properties} it waits for the watermark of its sources, "
+        "but {source!r} has none ({where})\n"
+        "  help: change one of these properties, or give the source a watermark "
+        "(FileSplitterInput(event_time='modified'); watermark() of your own)"
+    )
     example = {"operator": "tumbling", "properties": "out_of_orderness=none", "source": "files", "where": "app.py:12"}
 
-    def message(self) -> str:
-        return (
-            f"{self.operator!r} would never emit anything: with {self.properties} it waits for the watermark of its sources, but "
-            f"{self.source!r} has none ({self.where})\n"
-            f"  help: change one of these properties, or give the source a watermark "
-            "(FileSplitterInput(event_time='modified'); watermark() of your own)"
-        )
 
-
-@error
+@error("DF030")
 class ProxyUnset(DagError):
     """A port of a module is not bound to a port inside the module."""
 
     port: str
     type: str
     where: str
-    code: ClassVar[str] = "DF030"
     example = {"port": "lines.output", "type": "Lines", "where": "app.py:12"}
 
     def message(self) -> str:
@@ -512,7 +467,7 @@ class ProxyUnset(DagError):
         )
 
 
-@error
+@error("DF031")
 class ModuleBroken(DagError):
     """The `populate_dag()` of a module raised an exception."""
 
@@ -521,7 +476,7 @@ class ModuleBroken(DagError):
     error: str
     frames: str
     where: str
-    code: ClassVar[str] = "DF031"
+    template = "module {module!r}: {type}.populate_dag() failed: {error}{frames:?\n{frames}}\n  {where}"
     example = {
         "module": "lines",
         "type": "Lines",
@@ -530,7 +485,3 @@ class ModuleBroken(DagError):
         "where": "app.py:12",
     }
     general_remedy = "fix the line that is named last"
-
-    def message(self) -> str:
-        text = f"module {self.module!r}: {self.type}.populate_dag() failed: {self.error}"
-        return "\n".join([text, *([self.frames] if self.frames else []), f"  {self.where}"])

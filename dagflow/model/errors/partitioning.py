@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from dagflow.errors import DagError, RunError
 from dagflow.errors.base import error
@@ -14,24 +14,21 @@ HASHABLE = (
 )
 
 
-@error
+@error("DF041")
 class KeyConflict(DagError):
     """A port has both a key and `partition_parallel=True`, which contradict each other."""
 
     port: str
     key: str
     where: str
-    code: ClassVar[str] = "DF041"
+    template = (
+        "port {port} has both the key {key} and partition_parallel=True ({where})\n"
+        "  help: remove one of partition_by and partition_parallel=True"
+    )
     example = {"port": "count.input", "key": "'country'", "where": "app.py:12"}
 
-    def message(self) -> str:
-        return (
-            f"port {self.port} has both the key {self.key} and partition_parallel=True ({self.where})\n"
-            "  help: remove one of partition_by and partition_parallel=True"
-        )
 
-
-@error
+@error("DF042")
 class KeyMissing(DagError):
     """Some ports of an operator have a key and others do not, so records with equal keys would not meet."""
 
@@ -39,7 +36,6 @@ class KeyMissing(DagError):
     keyed: tuple[str, ...]
     missing: tuple[str, ...]
     where: str
-    code: ClassVar[str] = "DF042"
     example = {"operator": "join", "keyed": ("left",), "missing": ("right",), "where": "app.py:12"}
 
     def message(self) -> str:
@@ -50,7 +46,7 @@ class KeyMissing(DagError):
         )
 
 
-@error
+@error("DF043")
 class KeyRefused(DagError, TypeError):
     """A key is neither a function of the record nor the name of a column that the records have."""
 
@@ -59,7 +55,6 @@ class KeyRefused(DagError, TypeError):
     reason: str
     known: tuple[str, ...]
     where: str
-    code: ClassVar[str] = "DF043"
     example = {
         "port": "count.input",
         "key": "'contry'",
@@ -77,7 +72,7 @@ class KeyRefused(DagError, TypeError):
         return f"port {self.port} cannot be partitioned by {self.key}: {self.reason} ({self.where}).{known}\n  help: {advice}"
 
 
-@error
+@error("DF044")
 class KeyFixed(DagError):
     """A port has another key than its operator, whose key is fixed."""
 
@@ -85,17 +80,14 @@ class KeyFixed(DagError):
     key: str
     own: str
     where: str
-    code: ClassVar[str] = "DF044"
+    template = (
+        "port {port} cannot be partitioned by {key}: the key of its operator is fixed to {own} ({where})\n"
+        "  help: remove partition_by, and set the key with the operator's own property (`by` of an aggregate)"
+    )
     example = {"port": "count.input", "key": "'city'", "own": "'country'", "where": "app.py:12"}
 
-    def message(self) -> str:
-        return (
-            f"port {self.port} cannot be partitioned by {self.key}: the key of its operator is fixed to {self.own} ({self.where})\n"
-            "  help: remove partition_by, and set the key with the operator's own property (`by` of an aggregate)"
-        )
 
-
-@error
+@error("DF050")
 class KeyTypeRefused(DagError, TypeError):
     """A port is partitioned by keys of a type whose hash does not agree with `==`, so equal keys would not meet."""
 
@@ -103,31 +95,24 @@ class KeyTypeRefused(DagError, TypeError):
     key: str
     reason: str
     where: str
-    code: ClassVar[str] = "DF050"
+    template = (
+        "port {port} cannot be partitioned by {key}, since equal keys might not meet: {reason} ({where})\n  help: " + HASHABLE
+    )
     example = {"port": "count.input", "key": "'tags'", "reason": "list[str] has no hash", "where": "app.py:12"}
 
-    def message(self) -> str:
-        return (
-            f"port {self.port} cannot be partitioned by {self.key}, since equal keys might not meet: {self.reason} ({self.where})\n"
-            f"  help: {HASHABLE}"
-        )
 
-
-@error
+@error("DF370")
 class KeyNotHashable(RunError, TypeError):
     """The type of a key has no hash that is stable across processes and agrees with `==`."""
 
     port: str
     key: str
     reason: str
-    code: ClassVar[str] = "DF370"
+    template = "the key {key} of port {port} has no hash: {reason}\n  help: " + HASHABLE
     example = {"port": "count.input", "key": "['a']", "reason": "lists have no hash"}
 
-    def message(self) -> str:
-        return f"the key {self.key} of port {self.port} has no hash: {self.reason}\n  help: {HASHABLE}"
 
-
-@error
+@error("DF376", is_fatal=True)
 class ColumnNotThere(RunError, LookupError):
     """An operator names a column that the records do not have.
 
@@ -141,9 +126,7 @@ class ColumnNotThere(RunError, LookupError):
     column: str
     columns: tuple[tuple[str, str], ...]
     side: str = ""
-    code: ClassVar[str] = "DF376"
     example = {"by": "`by` of operator 'count'", "column": "contry", "columns": (("country", "string"), ("city", "string"))}
-    is_fatal: ClassVar[bool] = True
 
     @classmethod
     def of(cls, by: str, column: str, schema: Any, side: str = "") -> ColumnNotThere:

@@ -2,43 +2,35 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from dagflow.errors import RunError
 from dagflow.errors.base import error
 
 
-@error
+@error("DF374")
 class CombinedKeyChanged(RunError, ValueError):
     """A combiner returned a record with another key than the records that it was given."""
 
     port: str
     key: str
-    code: ClassVar[str] = "DF374"
+    template = (
+        "the combiner of port {port} returned a record whose key, {key}, is not that of the records that it was given\n"
+        "  help: the returned record must have the key of both records, so that it meets the others of that key"
+    )
     example = {"port": "count.input", "key": "'b'"}
 
-    def message(self) -> str:
-        return (
-            f"the combiner of port {self.port} returned a record whose key, {self.key}, is not that of the records that it was given\n"
-            "  help: the returned record must have the key of both records, so that it meets the others of that key"
-        )
 
-
-@error
+@error("DF371")
 class ExchangeBroken(RunError):
     """Rows of an exchange arrived at the wrong task. The window is not committed."""
 
     task: str
     reason: str
-    code: ClassVar[str] = "DF371"
+    template = "the exchange before task {task} is broken: {reason}"
     example = {"task": "1 of level 1", "reason": "a row of task 0 has arrived"}
     general_remedy = "launch again: the window runs anew from its plan. If it happens again, report it"
 
-    def message(self) -> str:
-        return f"the exchange before task {self.task} is broken: {self.reason}"
 
-
-@error
+@error("DF380", is_fatal=True)
 class ColumnsDiffer(RunError, TypeError):
     """The input or the result of a DataFrame operator does not have the declared columns.
 
@@ -54,7 +46,6 @@ class ColumnsDiffer(RunError, TypeError):
     wanted: str | None
     help: str = ""
     window: int | None = None
-    code: ClassVar[str] = "DF380"
     example = {
         "operator": "sort",
         "what": "the result of its body",
@@ -63,7 +54,6 @@ class ColumnsDiffer(RunError, TypeError):
         "wanted": "int64",
         "help": "cast it: frame.count.cast('long')",
     }
-    is_fatal: ClassVar[bool] = True
 
     def message(self) -> str:
         if self.has is None:
@@ -76,7 +66,7 @@ class ColumnsDiffer(RunError, TypeError):
         return f"operator {self.operator!r}: {self.what} {difference}{window}" + (f"\n  help: {self.help}" if self.help else "")
 
 
-@error
+@error("DF381", is_fatal=True)
 class TimeNotInSpark(RunError, ValueError):
     """A time is more precise than the microseconds of Spark."""
 
@@ -84,30 +74,21 @@ class TimeNotInSpark(RunError, ValueError):
     column: str
     type: str
     reason: str
-    code: ClassVar[str] = "DF381"
+    template = (
+        "operator {operator!r}: its input has column {column!r} as {type}, and Spark's times are of microseconds: {reason}\n"
+        "  help: declare int64: nanoseconds as an integer; or truncate the time before, with Map or the schema of the reader"
+    )
     example = {"operator": "sort", "column": "time", "type": "timestamp[ns]", "reason": "12:00:00.123456789 has nanoseconds"}
-    is_fatal: ClassVar[bool] = True
-
-    def message(self) -> str:
-        return (
-            f"operator {self.operator!r}: its input has column {self.column!r} as {self.type}, and Spark's times are of "
-            f"microseconds: {self.reason}\n"
-            "  help: declare int64: nanoseconds as an integer; or truncate the time before, with Map or the schema of the reader"
-        )
 
 
-@error
+@error("DF382", is_fatal=True)
 class NullMade(RunError, ValueError):
     """The result of a DataFrame operator has a null in a column that must have a value."""
 
     operator: str
     column: str
-    code: ClassVar[str] = "DF382"
+    template = (
+        "operator {operator!r}: the result of its body has a null in column {column!r}, but the column must have a value\n"
+        "  help: declare it optional ({column}: … | None), or drop such rows: .na.drop(subset=[{column!r}])"
+    )
     example = {"operator": "sort", "column": "count"}
-    is_fatal: ClassVar[bool] = True
-
-    def message(self) -> str:
-        return (
-            f"operator {self.operator!r}: the result of its body has a null in column {self.column!r}, but the column must have a value\n"
-            f"  help: declare it optional ({self.column}: … | None), or drop such rows: .na.drop(subset=[{self.column!r}])"
-        )

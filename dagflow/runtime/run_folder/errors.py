@@ -43,13 +43,12 @@ class ExpectationResult:
         return f"{self.operator!r} rejected {figures}; limit {self.limit} ({self.name})"
 
 
-@error
+@error("DF254")
 class ForeignFiles(ConfigError):
     """An output folder holds files that dagflow did not write."""
 
     folder: str
     files: tuple[str, ...]
-    code: ClassVar[str] = "DF254"
     example = {"folder": "out", "files": ("notes.txt",)}
 
     def message(self) -> str:
@@ -57,57 +56,48 @@ class ForeignFiles(ConfigError):
         return f"output folder {self.folder} holds files that no run wrote: {shown}\n  help: name an empty or new folder, or move them away"
 
 
-@error
+@error("DF255")
 class OutputOwned(ConfigError):
     """An output folder belongs to another run folder."""
 
     folder: str
     owner: str
     mine: str
-    code: ClassVar[str] = "DF255"
+    template = (
+        "output folder {folder} belongs to the run in {owner}, this one is {mine}\n"
+        "  help: name another output, or the same first output (or --run-folder) as before"
+    )
     example = {"folder": "out", "owner": "first/_dagflow", "mine": "second/_dagflow"}
 
-    def message(self) -> str:
-        return (
-            f"output folder {self.folder} belongs to the run in {self.owner}, this one is {self.mine}\n"
-            "  help: name another output, or the same first output (or --run-folder) as before"
-        )
 
-
-@error
+@error("DF256")
 class LocalPathRemoteMaster(ConfigError):
     """An operator uses a path of this machine, and the executors run on other machines."""
 
     operator: str
     path: str
     master: str
-    code: ClassVar[str] = "DF256"
+    template = (
+        "operator {operator!r} works on {path}, a path of this machine, but {master} runs on others\n"
+        "  help: use a path or URL that all of them see, and say so with --shared-paths if this one is"
+    )
     example = {"operator": "files", "path": "/data/logs", "master": "spark://head:7077"}
 
-    def message(self) -> str:
-        return (
-            f"operator {self.operator!r} works on {self.path}, a path of this machine, but {self.master} runs on others\n"
-            "  help: use a path or URL that all of them see, and say so with --shared-paths if this one is"
-        )
 
-
-@error
+@error("DF258")
 class OutputOrphaned(ConfigError):
     """An output folder belongs to this run, but the run's log is gone, so its files cannot be distinguished from others."""
 
     folder: str
     run_folder: str
-    code: ClassVar[str] = "DF258"
+    template = (
+        "output folder {folder} belongs to the run in {run_folder}, whose log is gone: everything would be written twice\n"
+        "  help: restore the run folder, name another output, or move the files in the output away and launch with --fresh"
+    )
     example = {"folder": "out", "run_folder": "out/_dagflow"}
 
-    def message(self) -> str:
-        return (
-            f"output folder {self.folder} belongs to the run in {self.run_folder}, whose log is gone: everything would be written twice\n"
-            "  help: restore the run folder, name another output, or move the files in the output away and launch with --fresh"
-        )
 
-
-@error
+@error("DF259")
 class OutputInInput(ConfigError):
     """An output folder lies in a folder that the run reads."""
 
@@ -115,40 +105,32 @@ class OutputInInput(ConfigError):
     path: str
     output: str
     what: str = "output folder"
-    code: ClassVar[str] = "DF259"
+    template = (
+        "{what} {output} lies in {path}, which operator {operator!r} reads: "
+        "each launch would read what the one before has written\n"
+        "  help: name a folder beside the input"
+    )
     example = {"operator": "files", "path": "logs", "output": "logs/out"}
 
-    def message(self) -> str:
-        return (
-            f"{self.what} {self.output} lies in {self.path}, which operator {self.operator!r} reads: "
-            "each launch would read what the one before has written\n"
-            "  help: name a folder beside the input"
-        )
 
-
-@error
+@error("DF379", is_fatal=True)
 class FolderNotOwned(RunError, ValueError):
     """A stored record names a folder that is not an output of this run."""
 
     folder: str
     record: str
     run_folder: str
-    code: ClassVar[str] = "DF379"
+    template = (
+        "{run_folder}: {record} names files of {folder}, which is not an output of this run\n"
+        "  help: dagflow has moved and removed nothing there; restore the run folder from a copy. If the outputs have moved, "
+        "launch with their present paths in the same order"
+    )
     example = {"folder": "/data/other", "record": "decision/0000000003", "run_folder": "out/_dagflow"}
-    is_fatal: ClassVar[bool] = True
-
-    def message(self) -> str:
-        return (
-            f"{self.run_folder}: {self.record} names files of {self.folder}, which is not an output of this run\n"
-            "  help: dagflow has moved and removed nothing there; restore the run folder from a copy. If the outputs have moved, "
-            "launch with their present paths in the same order"
-        )
 
 
-@error
+@error("DF319")
 class RecordMissing(RecordRefused):
     """A record is missing that another one builds on."""
 
-    code: ClassVar[str] = "DF319"
-    example = {"folder": "out/_dagflow", "name": "plan/0000000003", "reason": "decision/0000000003 builds on it"}
     fault: ClassVar[str] = "is missing"
+    example = {"folder": "out/_dagflow", "name": "plan/0000000003", "reason": "decision/0000000003 builds on it"}

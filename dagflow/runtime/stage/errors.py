@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from dagflow.errors import RunError
 from dagflow.errors.base import error
 
 
-@error
+@error("DF301")
 class OperatorFailed(RunError):
     """User code in an operator raised.
 
@@ -25,7 +23,13 @@ class OperatorFailed(RunError):
     frames: str = ""
     help: str = ""
     trace: str = ""
-    code: ClassVar[str] = "DF301"
+    template = (
+        "operator {operator!r} failed in {doing}: {error}"
+        "{frames:?\n{frames}}{window:?\n  window  {window}}"
+        "{source:?\n  source  {source}}"
+        "{record:?\n  record  {record}}"
+        "{help:?\n  help: {help}}"
+    )
     example = {
         "operator": "parse",
         "doing": "process()",
@@ -37,17 +41,8 @@ class OperatorFailed(RunError):
     }
     general_remedy = "fix the line that is named and launch again, which resumes with this window; or let such records be skipped: -D operator.NAME.on_error=skip. Exceptions of operators are not retried"
 
-    def message(self) -> str:
-        lines = [f"operator {self.operator!r} failed in {self.doing}: {self.error}"]
-        if self.frames:
-            lines.append(self.frames.rstrip("\n"))
-        facts = [("window", self.window), ("source", self.source), ("record", self.record)]
-        lines += [f"  {name:<7} {value}" for name, value in facts if value is not None]
-        lines += [f"  help: {self.help}"] if self.help else []
-        return "\n".join(lines)
 
-
-@error(kw_only=True)
+@error("DF781", kw_only=True)
 class RecordsWithoutColumns(RunError, TypeError):
     """An operator takes batches, and records arrive of a type whose columns nothing says: a dict, a set, a class without fields.
 
@@ -56,7 +51,22 @@ class RecordsWithoutColumns(RunError, TypeError):
     `keeps_rows`: it does so because it covers all input.
     """
 
-    code: ClassVar[str] = "DF781"
+    operator: str
+    port: str
+    type: str
+    record: str
+    columns: str = ""
+    emitter: str = ""
+    where: str = ""
+    row: str = ""
+    keeps_rows: bool = False
+    template = (
+        "operator {operator!r} takes batches on port {port!r}, and nothing says the columns of a {type}\n"
+        "  record  {record}{emitter:?\n  from    operator {emitter!r}{where:?, {where}}}\n"
+        "  help: {columns:?declare the columns where it is made: Map(function, columns={columns}); or }emit objects of an attrs "
+        "class instead, whose annotations say the columns: @attrs.frozen class Row: {row:?{row}|name: str} (one line a field), "
+        'and annotate what emits them: -> Row{keeps_rows:?; or, for results of each window alone, scope="window"}'
+    )
     example = {
         "operator": "writer",
         "port": "input",
@@ -68,33 +78,8 @@ class RecordsWithoutColumns(RunError, TypeError):
         "columns": '"n: int"',
     }
 
-    operator: str
-    port: str
-    type: str
-    record: str
-    columns: str = ""
-    emitter: str = ""
-    where: str = ""
-    row: str = ""
-    keeps_rows: bool = False
 
-    def message(self) -> str:
-        lines = [
-            f"operator {self.operator!r} takes batches on port {self.port!r}, and nothing says the columns of a {self.type}",
-            f"  record  {self.record}",
-        ]
-        lines += [f"  from    operator {self.emitter!r}" + (f", {self.where}" if self.where else "")] if self.emitter else []
-        lines.append(
-            "  help: "
-            + (f"declare the columns where it is made: Map(function, columns={self.columns}); or " if self.columns else "")
-            + f"emit objects of an attrs class instead, whose annotations say the columns: @attrs.frozen class Row: "
-            f"{self.row or 'name: str'} (one line a field), and annotate what emits them: -> Row"
-            + ('; or, for results of each window alone, scope="window"' if self.keeps_rows else "")
-        )
-        return "\n".join(lines)
-
-
-@error
+@error("DF385", is_fatal=True)
 class RecordChanged(RunError):
     """An operator changed a record that other operators may have, too.
 
@@ -108,40 +93,21 @@ class RecordChanged(RunError):
     before: str
     after: str
     window: int | None = None
-    code: ClassVar[str] = "DF385"
+    template = (
+        "operator {operator!r} has changed a record that it had {how} on port {port!r}, found after {doing}\n"
+        "  before  {before}\n"
+        "  after   {after}{window:?\n  window  {window}}\n"
+        "  help: other operators may have the same object: emit a new one, attrs.evolve(record, …), {{**record, …}} or [*record]"
+    )
     example = {"operator": "clean", "port": "input", "how": "received", "doing": "process()", "before": "[1, 2]", "after": "[2]"}
-    is_fatal: ClassVar[bool] = True
-
-    def message(self) -> str:
-        lines = [
-            f"operator {self.operator!r} has changed a record that it had {self.how} on port {self.port!r}, found after {self.doing}",
-            f"  before  {self.before}",
-            f"  after   {self.after}",
-        ]
-        lines += [f"  window  {self.window}"] if self.window is not None else []
-        help_text = (
-            "other operators may have the same object: emit a new one, attrs.evolve(record, …), {**record, …} or [*record]"
-        )
-        return "\n".join([*lines, f"  help: {help_text}"])
 
 
-@error(kw_only=True)
+@error("DF349", kw_only=True, is_fatal=True)
 class ResultNotEmitted(RunError, TypeError):
     """A handler returned records, and its operator emitted none in the window: what a handler returns goes nowhere.
 
     `returned`: the value; `output`, `emit`: the port and its method that emit such a value; `where`: the line of the handler.
     """
-
-    code: ClassVar[str] = "DF349"
-    example = {
-        "operator": "double",
-        "handler": "each",
-        "port": "input",
-        "output": "output",
-        "returned": "14",
-        "where": "app.py:12",
-    }
-    is_fatal: ClassVar[bool] = True
 
     operator: str
     handler: str
@@ -150,10 +116,15 @@ class ResultNotEmitted(RunError, TypeError):
     returned: str
     emit: str = "emit"
     where: str = ""
-
-    def message(self) -> str:
-        return (
-            f"operator {self.operator!r}: {self.handler}() of port {self.port!r} returned {self.returned}, and the operator emitted "
-            f"nothing ({self.where})\n"
-            f"  help: emit it instead of returning it: self.{self.output}.{self.emit}(…)"
-        )
+    template = (
+        "operator {operator!r}: {handler}() of port {port!r} returned {returned}, and the operator emitted nothing ({where})\n"
+        "  help: emit it instead of returning it: self.{output}.{emit}(…)"
+    )
+    example = {
+        "operator": "double",
+        "handler": "each",
+        "port": "input",
+        "output": "output",
+        "returned": "14",
+        "where": "app.py:12",
+    }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 import attrs
 
@@ -12,20 +11,18 @@ from dagflow.errors.base import error
 from dagflow.runtime.run_folder.errors import ExpectationResult
 
 
-@error(kw_only=True)
+@error("DF287", kw_only=True)
 class WindowNotRejectable(ConfigError):
     """`--reject-window` names a window that no sink has to leave out.
 
     `waiting`: the window that is to be published next; None if there is none. `is_published`: its sinks have the window.
     """
 
-    code: ClassVar[str] = "DF287"
-    example = {"window": 7, "waiting": 6, "run_folder": "out/_dagflow"}
-
     window: int
     waiting: int | None
     run_folder: str
     is_published: bool = False
+    example = {"window": 7, "waiting": 6, "run_folder": "out/_dagflow"}
 
     def message(self) -> str:
         if self.is_published:
@@ -38,7 +35,7 @@ class WindowNotRejectable(ConfigError):
         return f"window {self.window} of {self.run_folder} cannot be rejected: {reason}\n  help: {remedy}"
 
 
-@error
+@error("DF306")
 class WindowFailed(RunError):
     """A window failed in all its attempts. `places`: where its dead tasks were; `look`: a command that shows what is there."""
 
@@ -47,17 +44,15 @@ class WindowFailed(RunError):
     reason: str
     places: tuple[str, ...] = ()
     look: str | None = None
-    code: ClassVar[str] = "DF306"
+    template = (
+        "window {window} failed {attempts:=1?once|{attempts} times}; the last time: {reason}"
+        "{places:?\n  {places:\n  }}\n"
+        "  help: {look:?`{look}` shows what is there; }launch again to resume from this window"
+    )
     example = {"window": 3, "attempts": 3, "reason": "a task died", "look": "dagflow verify out"}
 
-    def message(self) -> str:
-        times = "once" if self.attempts == 1 else f"{self.attempts} times"
-        lines = [f"window {self.window} failed {times}; the last time: {self.reason}", *(f"  {place}" for place in self.places)]
-        see = f"`{self.look}` shows what is there; " if self.look else ""
-        return "\n".join([*lines, f"  help: {see}launch again to resume from this window"])
 
-
-@error
+@error("DF395")
 class ExpectationFailed(RunError):
     """An operator rejected more records of a window than its limit allows. Nothing of the window is committed.
 
@@ -69,7 +64,6 @@ class ExpectationFailed(RunError):
     results: tuple[ExpectationResult, ...]
     samples: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     property: str = ""
-    code: ClassVar[str] = "DF395"
     example = {
         "window": 3,
         "results": (
@@ -92,24 +86,18 @@ class ExpectationFailed(RunError):
         return "\n".join([*lines, f"  help: {help_text}"])
 
 
-@error
+@error("DF440", is_transient=True)
 class PlannedElsewhere(InfrastructureError):
     """A launch that held the run folder before has planned this window. The plan is read, and the window is run from it."""
 
     window: int
     folder: str
-    code: ClassVar[str] = "DF440"
-    is_transient: ClassVar[bool] = True
+    template = "{folder}: a launch that held this folder before has planned window {window}, which is run from that plan"
     example = {"window": 3, "folder": "s3://logs/out/_dagflow"}
     general_remedy = "launch again; the run resumes from that plan"
 
-    def message(self) -> str:
-        return (
-            f"{self.folder}: a launch that held this folder before has planned window {self.window}, which is run from that plan"
-        )
 
-
-@error
+@error("DF960")
 class RunIsFinal(RunError):
     """A final launch keeps nothing, and is the only one of its run.
 
@@ -123,7 +111,6 @@ class RunIsFinal(RunError):
     windows: int
     is_last: bool
     waits: bool
-    code: ClassVar[str] = "DF960"
     example = {"folder": "out/_dagflow", "windows": 1, "is_last": True, "waits": False}
 
     def message(self) -> str:
@@ -138,21 +125,17 @@ class RunIsFinal(RunError):
         return f"{self.folder}: {reason}\n  help: {help_text}; or give another output"
 
 
-@error
+@error("DF308", exit_code=130)
 class Interrupted(RunError):
     """The run was stopped from outside."""
 
     by: str
-    code: ClassVar[str] = "DF308"
+    template = "stopped by {by}; launch again to resume from here"
     example = {"by": "SIGTERM"}
     general_remedy = "launch again; the run resumes"
-    exit_code: ClassVar[int] = 130
-
-    def message(self) -> str:
-        return f"stopped by {self.by}; launch again to resume from here"
 
 
-@error
+@error("DF261")
 class SchemasDiffer(ConfigError):
     """Two sinks write rows with different columns into one folder, which is one dataset."""
 
@@ -161,7 +144,12 @@ class SchemasDiffer(ConfigError):
     second: str
     one: str
     other: str
-    code: ClassVar[str] = "DF261"
+    template = (
+        "output folder {folder} is one dataset, but two sinks write different rows into it\n"
+        "  {first!r}: {one}\n"
+        "  {second!r}: {other}\n"
+        "  help: give each of them a folder of its own"
+    )
     example = {
         "folder": "out",
         "first": "lines",
@@ -170,34 +158,22 @@ class SchemasDiffer(ConfigError):
         "other": "key: string, count: int64",
     }
 
-    def message(self) -> str:
-        return (
-            f"output folder {self.folder} is one dataset, but two sinks write different rows into it\n"
-            f"  {self.first!r}: {self.one}\n"
-            f"  {self.second!r}: {self.other}\n"
-            "  help: give each of them a folder of its own"
-        )
 
-
-@error
+@error("DF290")
 class ModesDiffer(ConfigError):
     """Of two sinks that write files into one folder, one adds rows and one replaces them, or they keep other snapshots."""
 
     folder: str
     first: str
     second: str
-    code: ClassVar[str] = "DF290"
+    template = (
+        "output folder {folder} is one dataset, but sinks {first!r} and {second!r} have another mode or keep_replaced\n"
+        "  help: give both the same mode and keep_replaced, or each of them a folder of its own"
+    )
     example = {"folder": "out", "first": "lines", "second": "counts"}
 
-    def message(self) -> str:
-        return (
-            f"output folder {self.folder} is one dataset, but sinks {self.first!r} and {self.second!r} have another mode or "
-            "keep_replaced\n"
-            "  help: give both the same mode and keep_replaced, or each of them a folder of its own"
-        )
 
-
-@error
+@error("DF262")
 class DatasetTwice(ConfigError):
     """Two input operators read the same dataset into one output folder."""
 
@@ -205,18 +181,14 @@ class DatasetTwice(ConfigError):
     dataset: str
     first: str
     second: str
-    code: ClassVar[str] = "DF262"
+    template = (
+        "operators {first!r} and {second!r} both read the dataset {dataset}, and both lead to the output folder {folder}\n"
+        "  help: let {first!r} read it alone; one stream may lead to several readers"
+    )
     example = {"folder": "out", "dataset": "in", "first": "one", "second": "other"}
 
-    def message(self) -> str:
-        return (
-            f"operators {self.first!r} and {self.second!r} both read the dataset {self.dataset}, and both lead to the output folder "
-            f"{self.folder}\n"
-            f"  help: let {self.first!r} read it alone; one stream may lead to several readers"
-        )
 
-
-@error
+@error("DF802")
 class ChangesHeld(RunError):
     """Changes wait for an emission point, and the operators that keep them are not in the plan of this launch.
 
@@ -227,7 +199,6 @@ class ChangesHeld(RunError):
     run_folder: str
     window: int
     operators: tuple[tuple[str, int], ...]
-    code: ClassVar[str] = "DF802"
     example = {"run_folder": "out/_dagflow", "window": 3, "operators": (("totals.held", 12),)}
 
     def message(self) -> str:
@@ -239,43 +210,35 @@ class ChangesHeld(RunError):
         )
 
 
-@error
+@error("DF328", is_fatal=True)
 class FileInTheWay(RunError):
     """A decided file cannot get its final name, since another file has it."""
 
     window: int
     path: str
     reason: str
-    code: ClassVar[str] = "DF328"
+    template = (
+        "window {window} cannot be published: {path} is not the file that was decided ({reason})\n"
+        "  help: move that file elsewhere, and launch again; nothing was replaced"
+    )
     example = {"window": 3, "path": "out/part-3.txt", "reason": "it has 7 bytes, 12 were decided"}
-    is_fatal: ClassVar[bool] = True
-
-    def message(self) -> str:
-        return (
-            f"window {self.window} cannot be published: {self.path} is not the file that was decided ({self.reason})\n"
-            "  help: move that file elsewhere, and launch again; nothing was replaced"
-        )
 
 
-@error
+@error("DF329", is_fatal=True)
 class FileLost(RunError):
     """A decided file is neither in its staging place nor in its final place, and no ledger entry says that it was published."""
 
     window: int
     path: str
     attempt: str
-    code: ClassVar[str] = "DF329"
+    template = (
+        "window {window} cannot be published: {path} is not there, nor is it where it was written, {attempt}\n"
+        "  help: restore the file in one of the two places and launch again, or launch with --fresh to start over"
+    )
     example = {"window": 3, "path": "out/part-3.txt", "attempt": "out/_dagflow/attempts/3/part-3.txt"}
-    is_fatal: ClassVar[bool] = True
-
-    def message(self) -> str:
-        return (
-            f"window {self.window} cannot be published: {self.path} is not there, nor is it where it was written, {self.attempt}\n"
-            "  help: restore the file in one of the two places and launch again, or launch with --fresh to start over"
-        )
 
 
-@error
+@error("DF348", is_fatal=True)
 class StagedFileDamaged(RunError):
     """A staged file has other bytes than its task wrote."""
 
@@ -283,50 +246,40 @@ class StagedFileDamaged(RunError):
     path: str
     attempt: str
     reason: str
-    code: ClassVar[str] = "DF348"
+    template = (
+        "window {window} cannot be published: {attempt}, which is to become {path}, is damaged ({reason})\n"
+        "  help: restore the file from a copy and launch again, or launch with --fresh to start over"
+    )
     example = {
         "window": 3,
         "path": "out/part-3.txt",
         "attempt": "out/_dagflow/attempts/3/part-3.txt",
         "reason": "its hash differs",
     }
-    is_fatal: ClassVar[bool] = True
-
-    def message(self) -> str:
-        return (
-            f"window {self.window} cannot be published: {self.attempt}, which is to become {self.path}, is damaged ({self.reason})\n"
-            "  help: restore the file from a copy and launch again, or launch with --fresh to start over"
-        )
 
 
-@error
+@error("DF436")
 class WindowHeldUp(InfrastructureError):
     """A step of a window on the driver failed in all its attempts, for transient reasons."""
-
-    code: ClassVar[str] = "DF436"
-    example = {"window": 3, "doing": "writing its decision", "attempts": 3, "reason": "the store did not answer"}
 
     window: int
     doing: str
     attempts: int
     reason: str
-
-    def message(self) -> str:
-        times = "once" if self.attempts == 1 else f"{self.attempts} times"
-        return (
-            f"window {self.window}: {self.doing} failed {times}; the last time: {self.reason}\n"
-            "  help: launch again when the storage answers: the run resumes from there"
-        )
+    template = (
+        "window {window}: {doing} failed {attempts:=1?once|{attempts} times}; the last time: {reason}\n"
+        "  help: launch again when the storage answers: the run resumes from there"
+    )
+    example = {"window": 3, "doing": "writing its decision", "attempts": 3, "reason": "the store did not answer"}
 
 
-@error
+@error("DF307")
 class WindowIncomplete(RunError):
     """The tasks of a window ended without a report, or did not read exactly the work items of its plan."""
 
     window: int
     missing: tuple[str, ...]
     uncovered: tuple[str, ...] = ()
-    code: ClassVar[str] = "DF307"
     example = {"window": 3, "missing": ("task 0 of level 1",)}
     general_remedy = "launch again: the window runs anew from its plan. If it happens again, report it"
 
@@ -337,23 +290,19 @@ class WindowIncomplete(RunError):
         return f"window {self.window}: no report from {', '.join(self.missing)}"
 
 
-@error(kw_only=True)
+@error("DF668", kw_only=True, is_fatal=True)
 class RunFolderOlder(RunError):
     """The store of a sink has windows of this run that the run folder does not know: the run folder is an older copy.
 
     `window`: the newest window in the store; `newest`: the newest decided one in the run folder, -1 for none.
     """
 
-    code: ClassVar[str] = "DF668"
-    example = {"sink": "sales", "store": "the Delta table data/sales", "window": 7, "newest": 5, "run_folder": "out/_dagflow"}
-    general_remedy = "bring the newest run folder back, or begin again with --fresh"
-    is_fatal: ClassVar[bool] = True
-
     sink: str
     store: str
     window: int
     newest: int
     run_folder: str
+    example = {"sink": "sales", "store": "the Delta table data/sales", "window": 7, "newest": 5, "run_folder": "out/_dagflow"}
 
     def message(self) -> str:
         known = f"knows windows up to {self.newest}" if self.newest >= 0 else "knows no window"
@@ -365,23 +314,19 @@ class RunFolderOlder(RunError):
         )
 
 
-@error(kw_only=True)
+@error("DF740", kw_only=True, is_fatal=True)
 class StoreOlder(RunError):
     """The store of a sink lacks windows that were published to it: it is an older copy.
 
     `window`: the newest window in the store, -1 for none; `published`: the newest one with rows that was published.
     """
 
-    code: ClassVar[str] = "DF740"
-    example = {"sink": "sales", "store": "the Delta table data/sales", "window": 5, "published": 7, "run_folder": "out/_dagflow"}
-    general_remedy = "bring the newest state of the table back, or begin again with --fresh"
-    is_fatal: ClassVar[bool] = True
-
     sink: str
     store: str
     window: int
     published: int
     run_folder: str
+    example = {"sink": "sales", "store": "the Delta table data/sales", "window": 5, "published": 7, "run_folder": "out/_dagflow"}
 
     def message(self) -> str:
         ends = f"ends with window {self.window} of this run" if self.window >= 0 else "has no window of this run"
@@ -392,28 +337,22 @@ class StoreOlder(RunError):
         )
 
 
-@error(kw_only=True)
+@error("DF741", kw_only=True, is_fatal=True)
 class HistoriesDiffer(RunError):
     """A store and the run folder have a window of the same number that come from different decisions: one is a copy of another time.
 
     Both have gone on since they were copied. `window`: the newest one in the store.
     """
 
-    code: ClassVar[str] = "DF741"
-    example = {"sink": "sales", "store": "the Delta table data/sales", "window": 7, "run_folder": "out/_dagflow"}
-    general_remedy = "bring the copies that belong together back, or begin again with --fresh"
-    is_fatal: ClassVar[bool] = True
-
     sink: str
     store: str
     window: int
     run_folder: str = ""
-
-    def message(self) -> str:
-        folder = f"the run folder {self.run_folder}" if self.run_folder else "the run folder"
-        return (
-            f"{self.sink}: {self.store} has window {self.window} of this run, by another decision than that in {folder}: its rows may "
-            "be other ones\n"
-            "  help: one of them was restored from a copy, and has gone on since: bring the two that belong together back, and launch\n"
-            "        again; or empty the store, and write all windows anew with --fresh"
-        )
+    template = (
+        "{sink}: {store} has window {window} of this run, by another decision than that in the run "
+        "folder{run_folder:? {run_folder}}: its rows may be other ones\n"
+        "  help: one of them was restored from a copy, and has gone on since: "
+        "bring the two that belong together back, and launch\n"
+        "        again; or empty the store, and write all windows anew with --fresh"
+    )
+    example = {"sink": "sales", "store": "the Delta table data/sales", "window": 7, "run_folder": "out/_dagflow"}

@@ -9,22 +9,17 @@ from dagflow.errors.base import error
 from dagflow.storage.records.bounded import max_bytes
 
 
-@error
+@error("DF263")
 class PlanMismatch(ConfigError):
     """The run folder was written by another application or another version of dagflow."""
 
     folder: str
     reason: str
-    code: ClassVar[str] = "DF263"
+    template = "{folder} cannot be continued: {reason}\n  help: launch with --fresh to start over, or name another output"
     example = {"folder": "out/_dagflow", "reason": "it was written by an application with other operators"}
 
-    def message(self) -> str:
-        return (
-            f"{self.folder} cannot be continued: {self.reason}\n  help: launch with --fresh to start over, or name another output"
-        )
 
-
-@error
+@error("DF770", is_fatal=True)
 class RecordTooLarge(RunError):
     """A record would be so large that no reader takes it."""
 
@@ -32,15 +27,11 @@ class RecordTooLarge(RunError):
     name: str
     size: int
     limit: int
-    code: ClassVar[str] = "DF770"
+    template = (
+        "{folder}/{name} would have {size:,} bytes, and readers refuse more than {limit:,}\n"
+        "  help: let windows be smaller (fewer blocks or items in each), or keep less state; nothing was written"
+    )
     example = {"folder": "out/_dagflow", "name": "plan/0000000003", "size": 1_500_000_000, "limit": 1 << 30}
-    is_fatal: ClassVar[bool] = True
-
-    def message(self) -> str:
-        return (
-            f"{self.folder}/{self.name} would have {self.size:,} bytes, and readers refuse more than {self.limit:,}\n"
-            "  help: let windows be smaller (fewer blocks or items in each), or keep less state; nothing was written"
-        )
 
 
 def check_size(folder: str, name: str, size: int) -> None:
@@ -52,17 +43,15 @@ def check_size(folder: str, name: str, size: int) -> None:
 _OF_ONE_ROUND = ("reports/", "claims/")
 
 
-@error
+@error("DF366", is_fatal=True)
 class RecordRefused(RunError):
     """A record of the run folder cannot be used. `folder`: the run folder."""
 
+    fault: ClassVar[str] = "cannot be used"
     folder: str
     name: str
     reason: str
-    code: ClassVar[str] = "DF366"
     example = {"folder": "out/_dagflow", "name": "plan/0000000003", "reason": "it is not JSON"}
-    is_fatal: ClassVar[bool] = True
-    fault: ClassVar[str] = "cannot be used"
 
     def message(self) -> str:
         if self.name.startswith(_OF_ONE_ROUND):
@@ -72,19 +61,17 @@ class RecordRefused(RunError):
         return f"{self.folder}/{self.name} {self.fault} ({self.reason})\n  help: {way_out}"
 
 
-@error
+@error("DF317")
 class RecordDamaged(RecordRefused):
     """The bytes of a record differ from those that were published."""
 
-    code: ClassVar[str] = "DF317"
-    example = {"folder": "out/_dagflow", "name": "plan/0000000003", "reason": "its hash differs"}
     fault: ClassVar[str] = "is damaged"
+    example = {"folder": "out/_dagflow", "name": "plan/0000000003", "reason": "its hash differs"}
 
 
-@error
+@error("DF318")
 class RecordMisplaced(RecordRefused):
     """A record is whole but does not belong there: it is a copy of another one, or does not fit the record that it builds on."""
 
-    code: ClassVar[str] = "DF318"
-    example = {"folder": "out/_dagflow", "name": "plan/0000000003", "reason": "it is plan/0000000002"}
     fault: ClassVar[str] = "is out of place"
+    example = {"folder": "out/_dagflow", "name": "plan/0000000003", "reason": "it is plan/0000000002"}

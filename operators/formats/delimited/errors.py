@@ -2,68 +2,60 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from typing_extensions import override
 
 from dagflow.errors import definition, error
 from operators.contexts.errors import ReadError
 
 
-@error(kw_only=True)
+@error("DF630", kw_only=True)
 class NotDelimited(ReadError, ValueError):
     """The first bytes of a file are those of another format."""
-
-    code: ClassVar[str] = "DF630"
-    example = {"path": "logs/a.csv", "kind": "Parquet", "advice": "Read it with ParquetFormat()."}
-    general_remedy = "read the file with the format that it has, or leave it out (the scanner's ignore pattern)"
 
     path: str
     kind: str
     advice: str
+    template = "{path}: this is not delimited text: its first bytes are those of {kind}.\n{advice}"
+    example = {"path": "logs/a.csv", "kind": "Parquet", "advice": "Read it with ParquetFormat()."}
+    general_remedy = "read the file with the format that it has, or leave it out (the scanner's ignore pattern)"
 
-    @override
-    def message(self) -> str:
-        return f"{self.path}: this is not delimited text: its first bytes are those of {self.kind}.\n{self.advice}"
 
-
-@error(kw_only=True)
+@error("DF631", kw_only=True)
 class HeaderBad(ReadError, ValueError):
     """The first record of a file cannot be its header."""
-
-    code: ClassVar[str] = "DF631"
-    example = {"reader": "rows", "path": "logs/a.csv", "position": 0, "reason": "names 'count' twice"}
-    general_remedy = "if the file has no header: -D operator.NAME.format.header=false"
 
     path: str
     position: int
     reason: str
     advice: str = ""
     is_not_text: bool = False
+    template = (
+        "{path}: the header, at {place}, {reason}.\n"
+        "{is_not_text:?Name the real encoding: {reader:-D format.encoding=latin-1} (or cp1252, …)."
+        "|{advice:?{advice}|If the file has no header: {reader:-D format.header=False}.}}"
+    )
+    example = {"reader": "rows", "path": "logs/a.csv", "position": 0, "reason": "names 'count' twice"}
+    general_remedy = "if the file has no header: -D operator.NAME.format.header=false"
 
-    @override
-    def message(self) -> str:
-        advice = self.advice or f"If the file has no header: {definition(self.reader, 'format.header', False)}."
-        if self.is_not_text:
-            advice = f"Name the real encoding: {definition(self.reader, 'format.encoding', 'latin-1')} (or cp1252, …)."
-        return f"{self.path}: the header, at {self.at(self.position)}, {self.reason}.\n{advice}"
+    @property
+    def place(self) -> str:
+        """Return a phrase for the position of the header."""
+        return self.at(self.position)
 
 
-@error(kw_only=True)
+@error("DF632", kw_only=True)
 class QuoteLeftOpen(ReadError, ValueError):
     """A quote is not closed within `limit` bytes. `column`: in which column, where that is known."""
-
-    code: ClassVar[str] = "DF632"
-    example = {"reader": "rows", "path": "logs/a.csv", "position": 100, "opened": 110, "limit": 67_108_864}
-    general_remedy = (
-        "name the quote that the file has: -D operator.NAME.format.quote=…; or allow longer records: limits.max_record_bytes"
-    )
 
     path: str
     position: int
     opened: int
     limit: int
     column: str | None = None
+    example = {"reader": "rows", "path": "logs/a.csv", "position": 100, "opened": 110, "limit": 67_108_864}
+    general_remedy = (
+        "name the quote that the file has: -D operator.NAME.format.quote=…; or allow longer records: limits.max_record_bytes"
+    )
 
     @override
     def message(self) -> str:
