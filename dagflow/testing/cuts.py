@@ -22,6 +22,7 @@ from dagflow.testing.dags import run_dag
 
 HOME = "{home}"
 MAX_SHOWN = 5
+CHANGE_TYPE = "_change_type"
 Tables = Mapping[str, "Counter[str]"]
 
 
@@ -73,14 +74,15 @@ def check_cuts(
     r"""Check that an application's tables do not depend on how its input is cut into blocks, windows and launches.
 
     The application is launched once over all files, in blocks and windows of the default size. Then it is launched again over
-    random cuts of the same files, each in a folder of its own, and its tables are compared, whatever the order of their rows. A
-    launch that is refused because it would compute a part of the result (DF058) is not wrong, and is passed over.
+    random cuts of the same files, each in a folder of its own, and its tables are compared, whatever the order of their rows. The
+    changes of a changelog are added up. A launch that is refused because it would compute a part of the result (DF058) is not
+    wrong, and is passed over.
 
     Args:
         populate_dag: the function that fills the DAG, or what the command line would name.
         settings: keys as for `-D`. `{home}` in a value stands for the folder that holds the files and the outputs.
         files: the content of each input file, by its path below `{home}`.
-        read: returns the tables (`pyarrow.Table`) by name below a folder; None: all datasets there.
+        read: returns the tables (`pyarrow.Table`) by name below a folder; None: all datasets of files there.
         cuts: the number of random cuts.
         seed: of the random numbers.
         runner: `local` or `spark`.
@@ -104,6 +106,11 @@ def check_cuts(
     largest = max((len(content) for content in files.values()), default=1)
     trial = _Trial(populate_dag, settings, files, read or _datasets, runner)
     expected = trial.tables(Cut(launches=(tuple(names),)))
+    if not expected:
+        raise AssertionError(
+            "there is nothing to compare: the application has written no dataset of files below {home}\n  help: let its outputs "
+            "be below {home}; of tables elsewhere, give read=…, a function that returns them by name"
+        )
     for _ in range(cuts):
         cut = Cut.at_random(names, largest, source)
         try:
@@ -139,7 +146,7 @@ class _Trial:
                     content = self.files[name]
                     (home / name).write_bytes(content if isinstance(content, bytes) else content.encode())
                 run_dag(self.populate_dag, {**keys, **self._limits(keys, cut)}, runner=self.runner, slots=cut.slots)
-            return {name: Counter(map(repr, table.to_pylist())) for name, table in self.read(home).items()}
+            return {name: _counted(table.to_pylist()) for name, table in self.read(home).items()}
 
     def _limits(self, settings: Mapping[str, Any], cut: Cut) -> dict[str, Any]:
         """Return the settings that cut the input so: of all operators that have them."""
@@ -168,6 +175,15 @@ def _placed(value: Any, home: str) -> Any:
     if isinstance(value, list | tuple):
         return [_placed(each, home) for each in value]
     return value.replace(HOME, home) if isinstance(value, str) else value
+
+
+def _counted(rows: list[dict[str, Any]]) -> Counter[str]:
+    """Return how often each row is there; of a changelog, how often its changes have left it there."""
+    counts = Counter[str]()
+    for row in rows:
+        sign = -1 if row.pop(CHANGE_TYPE, None) in ("delete", "update_preimage") else 1
+        counts[repr(row)] += sign
+    return Counter({row: count for row, count in counts.items() if count})
 
 
 def _datasets(home: Path) -> dict[str, Any]:

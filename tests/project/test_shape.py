@@ -36,7 +36,7 @@ BUDGET = {
     "dagflow/state": 1363,
     "dagflow/storage": 1953,
     "dagflow/telemetry": 686,
-    "dagflow/testing": 1498,
+    "dagflow/testing": 1507,
     "operators": 154,
     "operators/aggregate": 2695,
     "operators/compression": 655,

@@ -8,7 +8,18 @@ import pytest
 from dagflow import DAG
 from dagflow.errors import InputMissing
 from dagflow.testing import check_cuts
-from operators import Count, CsvFormat, CsvWriter, FileSplitterInput, Filter, ScanReader
+from operators import (
+    Console,
+    Count,
+    CsvFormat,
+    CsvWriter,
+    FileSplitterInput,
+    Filter,
+    GroupBy,
+    JsonLinesWriter,
+    ScanReader,
+    agg,
+)
 
 FILES = {f"in/{name}.csv": "k\n" + "".join(f"{n % 3}\n" for n in range(40)) for name in "abc"}
 SETTINGS = {"input": "{home}/in", "output": "{home}/out"}
@@ -59,3 +70,20 @@ def test_tables_are_read_as_the_caller_says() -> None:
 def test_what_is_wrong_with_an_application_is_raised() -> None:
     with pytest.raises(InputMissing):
         check_cuts(application(lambda: Filter(lambda row: True)), {**SETTINGS, "input": "{home}/other"}, FILES, cuts=1)
+
+
+def test_changes_of_a_changelog_are_added_up() -> None:
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        rows = dag.read(conf["input"], "csv", "k: int64, n: int64")
+        rows.to(GroupBy("k", n=agg.sum("n"))).to(JsonLinesWriter[Any](conf["output"], mode="changelog"))
+
+    files = {f"in/{number}.csv": "k,n\n" + "".join(f"{n % 3},{n}\n" for n in range(number * 7)) for number in range(4)}
+    check_cuts(populate_dag, SETTINGS, files, cuts=5)
+
+
+def test_nothing_to_compare_is_an_error() -> None:
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        dag.read(conf["input"], "csv").to(Console())
+
+    with pytest.raises(AssertionError, match=r"nothing to compare(.|\n)*give read="):
+        check_cuts(populate_dag, {"input": "{home}/in"}, {"in/a.csv": "k\n1\n"}, cuts=1)
