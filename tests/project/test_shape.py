@@ -14,7 +14,7 @@ BUDGET = {
     "dagflow": 174,
     "dagflow/arrow_types": 317,
     "dagflow/catalogue": 139,
-    "dagflow/cli": 1898,
+    "dagflow/cli": 1899,
     "dagflow/config": 1615,
     "dagflow/diagnosis": 229,
     "dagflow/errors": 225,

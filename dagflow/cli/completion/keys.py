@@ -75,7 +75,8 @@ def _operators(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
         name, value = node.args[:2]
         is_name = isinstance(name, ast.Constant) and isinstance(name.value, str)
         if node.func.attr in ("add_operator", "add_module") and is_name and isinstance(value, ast.Call):
-            yield name.value, value.func  # type: ignore[attr-defined]
+            made_by_module = ast.unparse(value.func) == "self.make" and value.args  # `self.make(Filter)`: see `Module.make`
+            yield name.value, value.args[0] if made_by_module else value.func  # type: ignore[attr-defined]
 
 
 _Reader = Callable[[ast.ClassDef, ast.Module, Path], Iterator[SettingKey]]
