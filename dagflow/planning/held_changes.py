@@ -62,7 +62,7 @@ class HeldChanges(Operator, Generic[T]):
     batches = WindowState[list[tuple[Any, int]]](factory=list)
     waiting = WindowState(0)
     records = WindowState[list[tuple[Any, int]]](factory=list)
-    rows = TableState()
+    rows = TableState(format_version=2)
     texts = State[dict[str, int]](factory=dict, merge=summed)
 
     def state_size(self, changing: Collection[str]) -> StateSize:

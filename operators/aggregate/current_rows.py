@@ -61,7 +61,7 @@ class CurrentRows(Operator, Generic[T]):
     input = InputPort[T](partition_by="*")
     output = OutputPort[T](empty_batches=True)
     changes = WindowState[Portions | None](None)
-    rows = TableState()
+    rows = TableState(format_version=2)
     changed = TableState()
     uncounted = State[list[int]](factory=lambda: [0, 0], merge=added_up)
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import attrs
 
-from dagflow import StateSize, StreamColumns
+from dagflow import StateSize, StreamColumns, TableState
+from operators.aggregate.fields import no_key
 from operators.aggregate.group_by import GroupBy
 from operators.problems import all_problems
 
@@ -30,6 +31,8 @@ class Distinct(GroupBy):
     >>> run_operator(Distinct("shop"), {"input": [sales]})["output"]
     [{'shop': 'a'}, {'shop': 'b'}]
     """
+
+    kept = TableState(record_key=no_key, format_version=2)
 
     @property
     def emits_changes(self) -> bool | None:  # type: ignore[override]

@@ -38,7 +38,7 @@ BUDGET = {
     "dagflow/telemetry": 686,
     "dagflow/testing": 1507,
     "operators": 154,
-    "operators/aggregate": 2695,
+    "operators/aggregate": 2696,
     "operators/compression": 655,
     "operators/contexts": 766,
     "operators/database": 103,

@@ -58,6 +58,7 @@ class Key:
     def of_record(self, tp: Any) -> Callable[[Any], Any]:
         """Return the function that gives the key of a record of type `tp`: of one column its value, of several a tuple.
 
+        >>> from dagflow.model.types.records import ReaderRecord
         >>> Key(columns=("position",)).of_record(ReaderRecord)(ReaderRecord(1, 20, "x"))
         20
         >>> Key(columns=("town", "year")).of_record(Any)({"year": 2026, "town": "Lund", "people": 1})
