@@ -84,11 +84,16 @@ def _keeps_columns(dag: CheckedDag, exchanges: Mapping[PortName, Exchange], sour
     As records, rows without a class would have no columns for the operators behind it that take batches.
     """
     operator = dag.nodes[sink.operator].operator
-    if not operator.selects_rows or schema_of(dag.types[source]) is not None or BATCH not in forms_handled(operator, sink.port):
+    are_rows = schema_of(dag.types[source]) is None and _takes_rows(dag.types[sink])
+    if not operator.selects_rows or not are_rows or BATCH not in forms_handled(operator, sink.port):
         return False
     outputs = (PortName(sink.operator, port) for port in output_ports(type(operator)) if port != "errors")
     streams = ((out, dag.stream_from(out)) for out in outputs)
     return any(_takes_batches(dag, exchanges, out, k) for out, stream in streams if stream is not None for k in stream.sinks)
+
+
+def _takes_rows(tp: Any) -> bool:
+    return (get_origin(tp) or tp) in (Any, object, dict, Mapping)
 
 
 def preferred_form(arriving: str, offered: frozenset[str]) -> str:
@@ -103,7 +108,7 @@ def preferred_form(arriving: str, offered: frozenset[str]) -> str:
 
 def _must_convert(dag: CheckedDag, source: PortName, sink: PortName, arriving: str) -> None:
     types = {dag.types[source], dag.types[sink]}
-    if arriving == BATCH and any((get_origin(tp) or tp) in (dict, Mapping) for tp in types):
+    if arriving == BATCH and any(map(_takes_rows, types)):
         return  # rows of batches are dicts
     if Any not in types and all(schema_of(tp) is None and open_fields(tp) is None for tp in types):
         keeps_rows = dag.nodes[sink.operator].operator.scope == "all"

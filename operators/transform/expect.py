@@ -103,7 +103,7 @@ class Expect(Operator, Generic[T]):
     def check_batch(self, batch: pa.RecordBatch) -> None:
         """Do the same for a batch."""
         if callable(self.predicate):
-            mask = holds_for(batch, self.predicate, self.input)
+            mask = holds_for(self.input.records_of(batch), self.predicate)
         else:
             mask = mask_of(batch, self.predicate, type(self).__name__)
         count = batch.num_rows - mask.true_count

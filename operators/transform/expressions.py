@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import UnionType
 from typing import Any, NoReturn, Protocol, Union, get_args, get_origin, get_type_hints
 
@@ -13,7 +13,6 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dagflow import InputPort
 from dagflow.errors import suggest
 from operators.acero import acero, computed_by
 from operators.expressions.columns import Expression
@@ -155,15 +154,13 @@ def mask_of(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.Boolean
     return pc.fill_null(values, False)
 
 
-def holds_for(
-    batch: pa.RecordBatch, predicate: Callable[[Any], object], port: InputPort[Any], among: Any = None
-) -> pa.BooleanArray:
-    """Return the boolean of each row of a batch that has arrived at a port: true where a function of the record is.
+def holds_for(records: Sequence[Any], predicate: Callable[[Any], object], among: Any = None) -> pa.BooleanArray:
+    """Return the boolean of each record of a batch: true where a function of it is.
 
-    `among`: the rows that it is called for; None: all.
+    `among`: the mask of those that it is called for; None: all.
     """
     asked = itertools.repeat(True) if among is None else among.to_pylist()
-    holds = [is_asked and bool(predicate(record)) for record, is_asked in zip(port.records_of(batch), asked, strict=False)]
+    holds = [is_asked and bool(predicate(record)) for record, is_asked in zip(records, asked, strict=False)]
     return pa.array(holds, pa.bool_())
 
 

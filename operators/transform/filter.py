@@ -24,8 +24,9 @@ class Filter(Operator, Generic[T]):
 
     Args:
         predicate: a function of the record; or an expression over the columns of a batch, of `col` or `pyarrow.compute`, which is
-            some ten times as fast. The column of a bare type is `value`; a `ReaderRecord` has `block_id`, `position` and
-            `record`. A record is dropped where the expression is null.
+            some ten times as fast. A function may be called again for a record, if it raises for one beside it. The column of a
+            bare type is `value`; a `ReaderRecord` has `block_id`, `position` and `record`. A record is dropped where the
+            expression is null.
         only: the columns that are emitted, with an expression; None: all. The planner gives those that operators behind it read.
 
     Write `Filter[int](lambda …)` to declare the argument type of a lambda for type checkers. Raises ExpressionRefused
@@ -78,7 +79,7 @@ class Filter(Operator, Generic[T]):
     def keep_batch(self, batch: pa.RecordBatch) -> None:
         """Do the same for a batch."""
         if callable(self.predicate):
-            rows = batch.filter(holds_for(batch, self.predicate, self.input))
+            rows = batch.filter(holds_for(self.input.records_of(batch), self.predicate))
         else:
             rows = rows_where(batch, self.predicate, type(self).__name__)
         if self.only is not None:

@@ -129,10 +129,11 @@ class Split(OwnPorts, Generic[T]):
     @input.batch
     def split_batch(self, batch: pa.RecordBatch) -> None:
         """Do the same for a batch."""
+        records = self.input.records_of(batch) if _has_functions(self) else []
         left: Any = None  # the rows that no predicate has held for so far
         for name, predicate in self.predicates.items():
             if callable(predicate):
-                mask = holds_for(batch, predicate, self.input, among=None if self.matches == "all" else left)
+                mask = holds_for(records, predicate, among=None if self.matches == "all" else left)
             else:
                 mask = mask_of(batch, predicate, type(self).__name__)
             self._emit_rows(self.outputs[name], batch, mask if left is None or self.matches == "all" else pc.and_(mask, left))

@@ -22,10 +22,10 @@ BUDGET = {
     "dagflow/ledger": 1916,
     "dagflow/lineage": 1410,
     "dagflow/local": 713,
-    "dagflow/model": 4197,
+    "dagflow/model": 4217,
     "dagflow/packaging": 516,
     "dagflow/page": 1444,
-    "dagflow/planning": 1006,
+    "dagflow/planning": 1009,
     "dagflow/plugins": 30,
     "dagflow/ranges": 396,
     "dagflow/render": 1369,
@@ -52,7 +52,7 @@ BUDGET = {
     "operators/sinks": 5152,
     "operators/sources": 707,
     "operators/tables": 627,
-    "operators/transform": 912,
+    "operators/transform": 913,
 }
 """Statements of each package, without imports and docstrings. A number may only fall: a commit that merges mechanisms lowers it.
 A new capability raises the number of its own package in the commit that adds it, whose message says what it bought."""

@@ -82,14 +82,18 @@ class RecordClass:
 
     def made(self, cls: Any, columns: Sequence[Sequence[Any]], rows: int) -> list[Any]:
         """Return so many objects of a class, from the columns that its constructor takes."""
+        if not columns:
+            return [cls() for _ in range(rows)]
         if self.is_positional:
-            return list(map(cls, *columns)) if columns else [cls() for _ in range(rows)]
+            return list(map(cls, *columns))
         return [cls(**dict(zip(self.arguments.values(), values, strict=True))) for values in zip(*columns, strict=True)]
 
 
 @functools.cache
 def record_class(cls: Any) -> RecordClass | None:
     """Return a class as one of rows; None where it has no fields that can be known.
+
+    A dataclass or a named tuple whose constructor is its own, or does more than to take the fields, may not come back as it was.
 
     >>> record_class(ReaderRecord).names, record_class(int)
     (('block_id', 'position', 'record'), None)
@@ -105,10 +109,19 @@ def record_class(cls: Any) -> RecordClass | None:
         return RecordClass(names, {field.name: field.alias or field.name for field in given}, is_positional)
     if dataclasses.is_dataclass(cls):
         fields = dataclasses.fields(cls)
+        taken = list(inspect.signature(cls.__init__).parameters)[1:]
+        if not _is_generated(cls.__init__) or hasattr(cls, "__post_init__") or {*taken} != {field.name for field in fields}:
+            return None
         arguments = {field.name: field.name for field in fields if field.init}
         return RecordClass(tuple(field.name for field in fields), arguments, not any(field.kw_only for field in fields))
     named: Any = getattr(cls, "_fields", None) if issubclass(cls, tuple) else None
-    return RecordClass(named, dict(zip(named, named, strict=True)), is_positional=True) if isinstance(named, tuple) else None
+    if not isinstance(named, tuple) or not _is_generated(cls.__new__):
+        return None
+    return RecordClass(named, dict(zip(named, named, strict=True)), is_positional=True)
+
+
+def _is_generated(function: Any) -> bool:
+    return inspect.isfunction(function) and function.__code__.co_filename.startswith("<")
 
 
 @cached

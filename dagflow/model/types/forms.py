@@ -6,7 +6,8 @@ import datetime
 import decimal
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 import attrs
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 VALUE = "value"
+_MAKING = threading.local()
 ADDED = "dagflow.added"
 """Metadata of a field, with a default, that plain forms of earlier versions lack."""
 
@@ -77,7 +79,14 @@ def columns_of(tp: Any) -> list[pa.Field] | None:
         return [pa.field(n, t) for n, t in names] if inner is not None else None
     if (fields := record_class(outer)) is None or not fields.is_whole:
         return None
-    columns = {name: arrow_type(kind) for name, kind in fields_of_type(tp).items()}
+    making: set[Any] = _MAKING.__dict__.setdefault("classes", set())
+    if outer in making:
+        return None  # it has objects of its own class in a field
+    making.add(outer)
+    try:
+        columns = {name: arrow_type(kind) for name, kind in fields_of_type(tp).items()}
+    finally:
+        making.discard(outer)
     return None if None in columns.values() else [pa.field(name, kind) for name, kind in columns.items()]
 
 
@@ -227,7 +236,10 @@ def to_records(batch: pa.RecordBatch, tp: Any) -> list[Any]:
     tp = resolve(tp)
     outer = get_origin(tp) or tp
     if batch.schema.names == [VALUE] and columns_of(tp) is None:
-        return objects_of(batch.column(0), tp)
+        import pyarrow as pa
+
+        if outer not in (dict, Mapping) or pa.types.is_map(batch.column(0).type):  # else a row with a column of this name
+            return objects_of(batch.column(0), tp)
     if outer is ReaderRecord or batch.schema.names == list(READER_COLUMNS):
         values = objects_of(batch.column(2), (get_args(tp) or (Any,))[0])
         make = functools.partial(tuple.__new__, ReaderRecord)

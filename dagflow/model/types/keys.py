@@ -102,14 +102,20 @@ def values_of_row(record: Any) -> tuple[Any, ...]:
     >>> values_of_row({"b": 2, "a": "x"}) == values_of_row({"a": "x", "a2": None, "b": 2, "#rows": 3}) == ("x", 2)
     True
     """
-    if not isinstance(record, Mapping):
-        names = names_of(type(record))
-        record = {name: getattr(record, name) for name in names} if names else {VALUE: record}
-    return tuple(record[name] for name in _sent_by(record) if record[name] is not None)
+    if isinstance(record, Mapping):
+        return tuple(record[name] for name in _sent_by(record) if record[name] is not None)
+    kind: Any = type(record)
+    values = [getattr(record, name) for name in _names_of_class(kind)] or [record]
+    return tuple(value for value in values if value is not None)
 
 
-def _sent_by(names: Iterable[str]) -> list[str]:
-    return sorted(name for name in names if not name.startswith("#"))
+@functools.cache
+def _names_of_class(cls: type) -> list[str]:
+    return _sent_by(names_of(cls))
+
+
+def _sent_by(names: Iterable[Any]) -> list[Any]:
+    return sorted((name for name in names if not str(name).startswith("#")), key=str)
 
 
 def key_of(given: Any) -> Key | None:

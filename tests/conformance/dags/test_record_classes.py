@@ -94,6 +94,79 @@ def test_a_class_that_its_values_do_not_make_has_no_columns() -> None:
         to_batch([Computed(1)], Computed)
 
 
+@dataclasses.dataclass
+class Doubled:
+    """Its constructor changes what it takes."""
+
+    price: int
+
+    def __post_init__(self) -> None:
+        self.price *= 2
+
+
+@dataclasses.dataclass
+class Shifted:
+    """Its constructor takes more than the fields."""
+
+    first: int
+    more: dataclasses.InitVar[int] = 0
+    second: int = 0
+
+
+@dataclasses.dataclass(init=False)
+class Own:
+    """Its constructor takes a text."""
+
+    price: int
+
+    def __init__(self, text: str) -> None:
+        self.price = int(text)
+
+
+class Turned(NamedTuple("Turned", [("a", int), ("b", int)])):
+    """A named tuple with a constructor of its own."""
+
+    __slots__ = ()
+
+    def __new__(cls, b: int, a: int) -> Turned:
+        return super().__new__(cls, a, b)
+
+
+@dataclasses.dataclass
+class Node:
+    """It has objects of its own class."""
+
+    price: int
+    below: list[Node] = dataclasses.field(default_factory=list)
+
+
+UNLIKE = [Doubled(2), Shifted(1, 5, 3), Own("7"), Turned(1, 2), Node(1, [Node(2)])]
+
+
+@pytest.mark.parametrize("record", UNLIKE, ids=lambda record: type(record).__name__)
+def test_records_that_columns_would_not_give_back_stay_as_they_are(record: Any, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="has no Arrow form"):
+        to_batch([record], type(record))
+    (tmp_path / "in.csv").write_text("n\n1\n")
+    cls = type(record)
+
+    def make(row: dict[str, Any]) -> Any:
+        return record
+
+    def is_same(each: Any) -> bool:
+        assert each == record
+        return True
+
+    make.__annotations__["return"] = is_same.__annotations__["each"] = cls
+
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        kept = dag.read(tmp_path / "in.csv").to(Map(make)).to(Filter(is_same))
+        kept.to(Map(lambda each: 1)).to(ParquetWriter[Any](str(tmp_path / "out")))
+
+    run_dag(populate_dag, {}, slots=2)
+    assert rows_of(f"SELECT count(*) FROM '{tmp_path}/out/*.parquet'") == [(1,)]
+
+
 def made(cls: Any) -> Callable[[dict[str, Any]], Any]:
     def make(row: dict[str, Any]) -> Any:
         return cls(row["shop"], row["price"])
