@@ -1,5 +1,6 @@
 from dagflow.arrow_types import type_text as type_text
 from dagflow.arrow_types import wider as wider
+from dagflow.model.types.columns import record_class as record_class
 from dagflow.scan.agreement import agree as agree
 from dagflow.scan.agreement import describe_columns as describe_columns
 from dagflow.scan.agreement import described as described

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, get_args
 
@@ -33,6 +32,7 @@ from dagflow.scan import (
     extend_schema,
     is_agreed,
     needs_columns,
+    record_class,
     to_type,
 )
 from operators.contexts.errors import ReadError
@@ -149,9 +149,7 @@ class ReadsColumns(ScaledReader, Generic[T]):
     def _record_class(self) -> type | None:
         """The class in the brackets, whose fields are the columns."""
         kind = next(iter(get_args(self.__dict__.get("__orig_class__"))), None)
-        if not isinstance(kind, type):
-            return None
-        return kind if attrs.has(kind) or dataclasses.is_dataclass(kind) or hasattr(kind, "_fields") else None
+        return None if record_class(kind) is None else kind
 
     def _route(self, row: BadRow) -> None:
         self.errors.emit(row)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NoReturn, get_origin
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from dagflow.model.operator.context import RecordOrigin
 from dagflow.model.operator.ports import IN_COLUMNS, NET, NET_CHANGES, STREAM
@@ -69,7 +69,7 @@ class Inlet:
                 self.count += len(chunk)
                 if self.form in IN_COLUMNS:
                     self.converted += len(chunk)
-                    batch = self._to_batch(chunk, self.type if self.type is not Any else self._type_of(chunk[0]))
+                    batch = self._to_batch(chunk, self.type if self.type is not Any else _type_of(chunk[0]))
                     if batch is not None:
                         self._batch(batch)
                 else:
@@ -107,11 +107,6 @@ class Inlet:
                 following = self.node.following()
                 self.node.context.retracts = False
                 yield from following
-
-    def _type_of(self, record: Any) -> Any:
-        """Return the type of a record: of a generic class, that which the operator before emits has the columns."""
-        declared = Any if self.source is None else self.source.type
-        return declared if get_origin(declared) is type(record) else _type_of(record)
 
     def _to_batch(self, chunk: list[Any], tp: Any) -> pa.RecordBatch | None:
         """Return the records that can be converted as a batch, None if none can. For the others `on_error` applies."""
@@ -227,9 +222,8 @@ class Inlet:
             unchanged.check(self.doing)
 
     def _refuse_other_columns(self, batch: pa.RecordBatch) -> None:
-        carried = self.source.type if self.type is Any and self.source is not None else self.type
         with contextlib.suppress(OverflowError, ValueError, IndexError):  # of the right type, but with no value in Python
-            self._refuse_mistyped(records_of(batch.slice(0, 1), carried)[0])
+            self._refuse_mistyped(records_of(batch.slice(0, 1), self.type)[0])
 
     def _fail(self, batch: pa.RecordBatch, error: BaseException, first: int = 0) -> NoReturn:
         """End the task with the first row for which the handler raises on its own, and with what it raises for that row."""

@@ -74,4 +74,5 @@ def test_a_row_for_which_the_function_raises_is_named_or_skipped(on_error: Any, 
         return
     report = run_dag(populate_dag, {})
     assert report.operators["filter"].errors == 1
-    assert duckdb.sql(f"SELECT n FROM '{tmp_path}/rows/*.parquet'").fetchall() == [(3,)]  # type: ignore[union-attr]
+    with duckdb.connect() as database:
+        assert database.execute(f"SELECT n FROM '{tmp_path}/rows/*.parquet'").fetchall() == [(3,)]

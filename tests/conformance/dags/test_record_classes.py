@@ -78,7 +78,7 @@ def test_a_record_of_another_class_is_refused() -> None:
     with pytest.raises(TypeError, match="Labelled is a subclass of Sale"):
         to_batch([Labelled(shop="a", price=1)], Sale)
     with pytest.raises(TypeError, match="field 'price'"):
-        to_batch([Visit("a", "1")], Visit)  # type: ignore[arg-type]
+        to_batch([Visit("a", "1")], Visit)  # type: ignore[arg-type]  # that is the mistake
 
 
 @dataclasses.dataclass
@@ -215,7 +215,7 @@ def test_readers_make_them(cls: Any, tmp_path: Path) -> None:
 
     def populate_dag(dag: DAG, conf: Any) -> None:
         files = dag.add_operator("files", FileSplitterInput(str(tmp_path / "in.csv")))
-        reader = dag.add_operator("reader", ScanReader[cls](CsvFormat()))  # type: ignore[valid-type]
+        reader = dag.add_operator("reader", ScanReader[cls](CsvFormat()))  # type: ignore[valid-type]  # the class is a parameter
         dag.connect(files.blocks_metadata_output, reader)
         reader.batches.to(Filter(is_dear(cls))).to(ParquetWriter[Any](str(tmp_path / "out")))
 
@@ -248,3 +248,16 @@ def test_operators_of_users_take_and_emit_them(tmp_path: Path) -> None:
     run_dag(populate_dag, {}, slots=2)
     result = rows_of(f"SELECT shop, max(price) FROM '{tmp_path}/out/*.parquet' GROUP BY shop ORDER BY shop")
     assert result == [("x", 2), ("y", 1)]
+
+
+def test_a_reader_of_a_class_without_columns_reads_rows(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("price\n1\n")
+
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        files = dag.add_operator("files", FileSplitterInput(str(tmp_path / "in.csv")))
+        reader = dag.add_operator("reader", ScanReader[Doubled](CsvFormat()))
+        dag.connect(files.blocks_metadata_output, reader)
+        reader.batches.to(ParquetWriter[Any](str(tmp_path / "out")))
+
+    run_dag(populate_dag, {})
+    assert rows_of(f"SELECT price FROM '{tmp_path}/out/*.parquet'") == [(1,)]

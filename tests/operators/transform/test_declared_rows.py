@@ -169,7 +169,7 @@ def test_the_plan_knows_the_columns(tmp_path: Path) -> None:
     assert plan.dag.columns().behind(port).types == {"word": "string", "n": "int64"}
 
 
-def test_rows_that_nobody_declares_are_refused_with_what_to_write(tmp_path: Path) -> None:
+def test_dicts_without_declared_columns_are_refused_with_the_line_to_write(tmp_path: Path) -> None:
     def populate_dag(dag: DAG, conf: Any) -> None:
         dag.read(f"{tmp_path}/in.csv").to(Map(lambda row: {"n": 3, "tags": [1]})).to(ParquetWriter(f"{tmp_path}/rows"))
 
