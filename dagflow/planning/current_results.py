@@ -11,6 +11,7 @@ from dagflow.model.graph.dag import OperatorNode, PortName
 from dagflow.model.operator.base import Operator
 from dagflow.model.operator.ports import output_ports
 from dagflow.model.operator.sink import Sink
+from dagflow.planning.emission import writes_whole
 from dagflow.planning.errors import NotSupported
 from dagflow.planning.held_changes import HeldChanges
 from dagflow.planning.partial_aggregation import put_before, types_behind, with_nodes
@@ -21,7 +22,7 @@ CURRENT, HELD, UNIQUE = "current", "held", "unique"
 
 
 def add_current_results(plan: Plan) -> Plan:
-    """Put an operator on each changing stream where it ends, which emits at emission points.
+    """Put an operator on each changing stream where it ends, and before sinks that keep a result, which emits at emission points.
 
     Before a sink that keeps the current result, `SINK.current` emits all rows that stand, unless the operator behind whose output
     the sink comes has them and emits them by itself. Before other operators from which no
@@ -32,7 +33,7 @@ def add_current_results(plan: Plan) -> Plan:
     nodes, streams, types, changing = dict(dag.nodes), dict(dag.streams), dict(dag.types), dag.changing
     columns = dag.columns()
     for name, node in dag.nodes.items():
-        ends = [(source, sink) for source, sink in dag.upstream(name) if source in changing]
+        ends = [(source, sink) for source, sink in dag.upstream(name) if source in changing or writes_whole(dag, node)]
         for source, sink in ends:
             behind = node.operator.behind_current()
             place = name if len(ends) == 1 else str(sink)
@@ -50,6 +51,7 @@ def add_current_results(plan: Plan) -> Plan:
                     nodes[source.operator] = attrs.evolve(nodes[source.operator], operator=giving)
             into, port, arrives = sink, sink.port, types[sink]
             for label, operator in reversed(added):
+                operator.on_error = "fail" if node.operator.on_error == "fail" else "skip"  # it has no port for records
                 own_types = types_behind(operator, dag.types[source])
                 new = OperatorNode(f"{place}.{label}", operator, node.where, inside=node.inside)
                 put_before(nodes, streams, types, into, new, port, own_types)

@@ -7,6 +7,7 @@ import attrs
 from dagflow.model.graph.checks import CheckedDag
 from dagflow.model.graph.dag import OperatorNode
 from dagflow.planning.errors import EmissionMissing, NotSupported
+from dagflow.planning.scopes import ALL, content_covers
 
 
 @attrs.frozen
@@ -54,9 +55,7 @@ def refuse_whole_results(dag: CheckedDag, emission: Emission) -> None:
 
 def writes_whole(dag: CheckedDag, node: OperatorNode) -> bool:
     """Return whether a sink gets all rows that stand at each emission point, since it keeps the current result."""
-    behind = node.operator.behind_current()
-    has_all = behind is not None and behind[0].waits_for_emission  # not what makes a changelog
-    return has_all and any(source in dag.changing for source, _ in dag.upstream(node.name))
+    return content_covers(dag, node) == ALL
 
 
 def refuse_further_windows(dag: CheckedDag) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dagflow.model.graph.changes import is_function_of_rows
 from dagflow.model.graph.checks import CheckedDag
 from dagflow.model.graph.dag import OperatorNode, PortName
+from dagflow.model.graph.stream_columns import ColumnSolver
 from dagflow.model.operator.base import Operator
 from dagflow.model.operator.map_state import KeyedState
 from dagflow.model.operator.ports import output_ports
@@ -27,6 +28,23 @@ def covered(dag: CheckedDag, node: OperatorNode) -> str | None:
     if operator.scope == "window":
         return WINDOW
     return ALL if keeps_over_windows(operator) else LAUNCH
+
+
+def content_covers(dag: CheckedDag, node: OperatorNode) -> str | None:
+    """Return the input that the content of a sink covers which replaces its rows: ALL, LAUNCH or WINDOW; None for other sinks.
+
+    ALL: the rows that stand are kept, as those of a changing stream are. LAUNCH: no operator above means more than single rows,
+    so the rows of a launch take the place of those of the launch before.
+    """
+    behind = node.operator.behind_current()
+    if behind is None or not behind[0].waits_for_emission:
+        return None
+    if any(source in dag.changing for source, _ in dag.upstream(node.name)):
+        return ALL
+    if not node.operator.replaces_rows():
+        return None
+    scopes = {covered(dag, dag.nodes[name]) for name in dag.above(node.name)}
+    return next((scope for scope in (WINDOW, ALL) if scope in scopes), LAUNCH)
 
 
 def keeps_over_windows(operator: Operator) -> bool:
@@ -59,10 +77,10 @@ def depending_on_windows(dag: CheckedDag) -> tuple[dict[str, str], dict[PortName
 
     They are outside the law (docs/explanation/changes.md). What follows from their rows depends on windows, too.
     """
-    operators, ports = dict[str, str](), dict[PortName, str]()
+    operators, ports, columns = dict[str, str](), dict[PortName, str](), dag.columns()
     for name, node in dag.nodes.items():
         above = [ports[source] for source, _ in dag.upstream(name) if source in ports]
-        if reason := _window_reason(dag, node) or next(iter(above), None):
+        if reason := _window_reason(dag, node, columns) or next(iter(above), None):
             operators[name] = reason
         for port_name, port in output_ports(type(node.operator)).items():
             kind = "error" if port_name == "errors" else "late" if port.only_adds else None
@@ -71,15 +89,24 @@ def depending_on_windows(dag: CheckedDag) -> tuple[dict[str, str], dict[PortName
     return operators, ports
 
 
-def _window_reason(dag: CheckedDag, node: OperatorNode) -> str | None:
-    operator = node.operator
+def _window_reason(dag: CheckedDag, node: OperatorNode, columns: ColumnSolver) -> str | None:
+    operator, name, upstream = node.operator, node.name, dag.upstream(node.name)
     if covered(dag, node) == WINDOW:
-        return f"{node.name} covers a window"
+        return f"{name} covers a window"
+    if content_covers(dag, node) == LAUNCH:
+        return f"{name} has the rows of the newest launch, or of the newest window of a continuous one"
     if operator.follows_event_time:
-        return f"which records are late for {node.name}"
-    behind = operator.behind_current()
-    follows = any(source in dag.changing for source, _ in dag.upstream(node.name))
-    return "which changes cancel before they are written" if follows and behind and not behind[0].waits_for_emission else None
+        return f"which records are late for {name}"
+    behind, follows = operator.behind_current(), any(source in dag.changing for source, _ in upstream)
+    if follows:
+        return "which changes cancel before they are written" if behind and not behind[0].waits_for_emission else None
+    if behind is None and (keys := operator.row_keys()) and not all(columns.into(sink).identifies(keys) for _, sink in upstream):
+        return f"which row with the same {', '.join(keys)} is the last"
+    is_told = isinstance(operator, EmitsItems) or operator.scope is not None
+    if not is_told and keeps_over_windows(operator) and type(operator).end_window is not Operator.end_window:
+        emitting = _emits(dag, node) and not any(port.operator == name for port in dag.changing)
+        return f'what {name} emits at the end of windows (scope = "all" in its class says that it does not)' if emitting else None
+    return None
 
 
 def covering_launches(dag: CheckedDag) -> tuple[OperatorNode, ...]:
@@ -90,10 +117,12 @@ def covering_launches(dag: CheckedDag) -> tuple[OperatorNode, ...]:
 def takes_launch_whole(dag: CheckedDag) -> bool:
     """Return whether a bounded launch takes its input as one window, so that results do not depend on how it is cut.
 
-    That is so where results cover the input of a launch, and where records of later windows might come too late.
+    That is so where results cover the input of a launch, in operators or sinks, and where records of later windows might come too
+    late.
     """
     return any(
-        covered(dag, node) == LAUNCH or (node.operator.scope == "all" and node.operator.follows_event_time)
+        LAUNCH in (covered(dag, node), content_covers(dag, node))
+        or (node.operator.scope == "all" and node.operator.follows_event_time)
         for node in dag.nodes.values()
     )
 

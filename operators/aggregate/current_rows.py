@@ -123,8 +123,8 @@ class CurrentRows(Operator, Generic[T]):
                 for batch in table.to_batches(max_chunksize=ROWS_OF_A_BATCH):
                     emitted = True
                     self.output.emit_batch(batch)
-            if not emitted:
-                self.output.emit_batch(_without_rows(pa.schema([(name[1:], kind) for name, kind in _kept(schema)])))
+            if not emitted and (columns := _kept(schema)):  # without any, no row has ever stood
+                self.output.emit_batch(_without_rows(pa.schema([(name[1:], kind) for name, kind in columns])))
 
     def _emit_changed(self, schema: pa.Schema) -> None:
         """Emit the rows of the partitions that have changed since the last emission point; take back one of each empty one."""

@@ -83,6 +83,10 @@ class FileSink(Operator):
         """Return the operator that has all rows that stand, and this sink replacing its content by them."""
         return behind_current(self, self.mode)
 
+    def replaces_rows(self) -> bool:
+        """Return True for mode `replace`."""
+        return self.mode == "replace"
+
     def content_properties(self) -> tuple[str, ...]:
         """Return the mode."""
         return ("mode",)

@@ -40,6 +40,7 @@ from tests.faults.place import HEADER, Files, Place, Row, line_of, row_of
 from tests.faults.results import RESULTS
 from tests.faults.tables import TABLES, catalog_of, csv_rows, database_of, files_of, json_rows, parquet_rows, preparing_database
 from tests.logs.writer_kills import Stream, Target, Topic
+from tests.of_windows import OfWindows
 
 # ------------------------------------------------------------------------------------------------------------- what is expected
 
@@ -101,8 +102,20 @@ class Output:
         return f"{self.sink}-{self.mode}" if self.mode else self.sink
 
 
-def _added(name: str, make: Callable[[Place], Any]) -> Callable[[DAG, Place], Any]:
-    return lambda dag, place: dag.add_operator(name, make(place)).input
+def _all(record: Any) -> bool:
+    return True
+
+
+def _added(name: str, mode: str, make: Callable[[Place], Any]) -> Callable[[DAG, Place], Any]:
+    def add(dag: DAG, place: Place) -> Any:
+        sink = dag.add_operator(name, make(place))
+        if mode != "replace":
+            return sink.input
+        windows = dag.add_operator(f"windows_{name}", OfWindows[Any](_all))  # each replaces the one before
+        dag.add_stream(f"windows_{name}", windows.output, sink.input)
+        return windows.input
+
+    return add
 
 
 def _difference(found: Counter[Any], expected: Counter[Any]) -> Iterator[str]:
@@ -133,7 +146,7 @@ def _in_files(sink: str, mode: str) -> Output:
             count,
         )
 
-    return Output(sink, mode, _added(sink.lower(), lambda place: writer(str(place.data / sink), mode=mode)), wrong)
+    return Output(sink, mode, _added(sink.lower(), mode, lambda place: writer(str(place.data / sink), mode=mode)), wrong)
 
 
 def _in_text(mode: Any) -> Output:
@@ -147,7 +160,7 @@ def _in_text(mode: Any) -> Output:
             lambda data: data.count(b"\n"),
         )
 
-    add = _added("text", lambda place: RecordWriter(str(place.data / "text"), mode=mode))
+    add = _added("text", mode, lambda place: RecordWriter(str(place.data / "text"), mode=mode))
     return Output("RecordWriter", mode, add, wrong, lines=True)
 
 
@@ -165,7 +178,7 @@ def _delta(mode: str) -> Output:
         if len(set(windows)) < len(windows):
             yield f"the Delta table has the windows {windows}"
 
-    add = _added("delta", lambda place: DeltaWriter(str(place.data / "delta"), **_keys(mode)))
+    add = _added("delta", mode, lambda place: DeltaWriter(str(place.data / "delta"), **_keys(mode)))
     return Output("DeltaWriter", mode, add, wrong)
 
 
@@ -184,7 +197,7 @@ def _iceberg(mode: str) -> Output:
     def prepare(place: Place) -> None:
         (place.data / "warehouse").mkdir()
 
-    add = _added("iceberg", lambda place: IcebergWriter("shop.orders", catalog_of(place), **_keys(mode)))
+    add = _added("iceberg", mode, lambda place: IcebergWriter("shop.orders", catalog_of(place), **_keys(mode)))
     return Output("IcebergWriter", mode, add, wrong, prepare=prepare)
 
 
@@ -204,7 +217,7 @@ def _database(sink: str, mode: str) -> Output:
         if sink == "SqlWriter":
             yield from _sound(place.data / "orders.db")
 
-    add = _added(sink.lower(), lambda place: database_of(place, sink).writer("orders", **_keys(mode)))
+    add = _added(sink.lower(), mode, lambda place: database_of(place, sink).writer("orders", **_keys(mode)))
     return Output(sink, mode, add, wrong, prepare=preparing_database(sink))
 
 
@@ -212,7 +225,7 @@ def _log(sink: str, target: Callable[[Place], Target]) -> Output:
     def wrong(place: Place) -> Iterator[str]:
         yield from _difference(Counter(each.decode() for each in target(place).values()), Counter(_text(place.files())))
 
-    add = _added("log", lambda place: target(place).writer())
+    add = _added("log", "append", lambda place: target(place).writer())
     return Output(sink, "append", add, wrong, lines=True, prepare=lambda place: target(place).create())
 
 

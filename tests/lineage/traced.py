@@ -35,6 +35,7 @@ from operators import (
     window,
 )
 from operators import Count as CountBy
+from tests.of_windows import OfWindows
 
 
 @attrs.define
@@ -76,7 +77,7 @@ def filtered(dag: DAG, conf: Settings) -> None:
 
 def replacing(dag: DAG, conf: Settings) -> None:
     """Each window replaces the rows of the one before."""
-    keep = Filter(lambda record: not record.record.startswith("."))
+    keep = OfWindows(lambda record: not record.record.startswith("."))
     through(dag, conf, keep, writer=RecordWriter(path=conf.output, mode="replace"))
 
 

@@ -180,6 +180,51 @@ def test_rows_outside_the_law_are_marked_with_all_that_follows_from_them(tmp_pat
     assert "  rows of bad_rows depend on windows: error records of rows" in text
 
 
+@attrs.define
+class EmitsLater(Operator):
+    """Emits what it keeps whenever a window ends."""
+
+    input = InputPort[dict](partition_by="k")
+    output = OutputPort[dict]()
+    last = MapState[str, int]()
+
+    @input.process
+    def each(self, row: dict[str, Any]) -> None:
+        self.last[row["k"]] = row["n"]
+
+    def end_window(self) -> None:
+        for key, n in self.last.items():
+            self.output.emit({"k": key, "n": n})
+
+
+@attrs.define
+class SaysAll(EmitsLater):
+    """Promises that the cut does not show in what it emits."""
+
+    scope = "all"
+
+
+def test_what_depends_on_the_order_or_the_end_of_windows_is_told() -> None:
+    dag = DAG("order")
+    source = rows(dag)
+    source.to(SqlWriter("sqlite:///out.db", "newest", mode="upsert", keys=["k"]), name="last_wins")
+    source.to(TopN(1, "n", by="k"), name="top").to(
+        SqlWriter("sqlite:///out.db", "top", mode="upsert", keys=["k"]), name="one_each"
+    )
+    source.to(EmitsLater(), name="later").to(Console(), name="show")
+    source.to(SaysAll(), name="promised").to(Console(), name="show_all")
+    source.to(ParquetWriter("plain", mode="replace"), name="exported")
+    source.to(Distinct("k"), name="keys").to(ParquetWriter("distinct", mode="replace"), name="kept")
+    operators, _ = depending_on_windows(make_plan(dag).written)
+    emitted = 'what later emits at the end of windows (scope = "all" in its class says that it does not)'
+    assert operators == {
+        "last_wins": "which row with the same k is the last",
+        "later": emitted,
+        "show": emitted,
+        "exported": "exported has the rows of the newest launch, or of the newest window of a continuous one",
+    }
+
+
 def test_the_page_has_the_facts_of_the_plan() -> None:
     dag = DAG("page")
     rows(dag).to(GroupBy("k", n=agg.count()), name="totals").to(Console(), name="show")

@@ -80,6 +80,10 @@ class CheckedDag:
         """Return `(source, sink)` of every connected input port of an operator."""
         return [(stream.source, sink) for stream, sink in self._into.get(name, ())]
 
+    def above(self, name: str) -> set[str]:
+        """Return the names of all operators upstream of an operator."""
+        return _above(name, _edges(self))
+
     def columns(self, agreed: Mapping[str, Any] | None = None, *, is_running: bool = False) -> ColumnSolver:
         """Return what is known about the rows of streams. `agreed` and `is_running`: see ColumnSolver."""
         return ColumnSolver(self.nodes, self.streams, self.types, agreed or {}, is_running)
@@ -464,5 +468,5 @@ def _above(name: str, edges: Sequence[tuple[str, str]]) -> set[str]:
     return upstream
 
 
-def _edges(dag: ExpandedDag) -> list[tuple[str, str]]:
+def _edges(dag: ExpandedDag | CheckedDag) -> list[tuple[str, str]]:
     return [(s.source.operator, sink.operator) for s in dag.streams.values() for sink in s.sinks]

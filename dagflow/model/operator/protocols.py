@@ -91,6 +91,13 @@ class KeepsCurrent:
         at all.
         """
 
+    def replaces_rows(self) -> bool:
+        """Return whether this sink puts the rows of a window in the place of all earlier ones, because its user says so.
+
+        Its content is then that of one window over all input, of the input of a launch, or of a window, by the operators above.
+        """
+        return False
+
     def emitting_result(self) -> Operator | None:
         """Return the operator that takes the place of this one where only a sink follows, which gets all rows that stand.
 

@@ -14,6 +14,7 @@ from dagflow.errors.shown import HIDDEN, sounds_secret, without_secrets
 from dagflow.model.graph.checks import CheckedDag
 from dagflow.model.graph.dag import OperatorNode
 from dagflow.model.operator.base import fields_of
+from dagflow.planning.emission import writes_whole
 from dagflow.planning.plan import Plan
 from dagflow.runtime.run_folder.window_log import WindowPlan
 from dagflow.storage.hashes import hash_bytes
@@ -120,7 +121,7 @@ def _changes(was: WindowPlan, plan: Plan) -> dict[str, str]:
 def _fixed(dag: CheckedDag, node: OperatorNode, has_rows: Collection[str]) -> tuple[str, ...]:
     """Return the properties of an operator that give what it has kept its meaning."""
     follows = any(source in dag.changing for source, _ in dag.upstream(node.name))
-    of_content = node.operator.content_properties() if follows else ()
+    of_content = node.operator.content_properties() if follows or writes_whole(dag, node) else ()
     keys = ("keys",) if follows and node.name in has_rows and node.operator.row_keys() else ()
     return (*node.operator.state_properties(), *of_content, *keys)
 

@@ -78,6 +78,10 @@ class DatabaseWriter(Sink, Generic[T]):
         """Return the keys of an upsert."""
         return self.keys
 
+    def replaces_rows(self) -> bool:
+        """Return True for mode `replace`."""
+        return self.mode == "replace"
+
     def content_properties(self) -> tuple[str, ...]:
         """Return the mode."""
         return ("mode",)

@@ -13,11 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from dagflow import DAG, launch
+from dagflow.errors import PlanMismatch
 from dagflow.ledger import read_dataset
 from dagflow.runtime.run_report import RunReport
 from operators import (
     Count,
     Deduplicate,
+    Distinct,
     FileSplitterInput,
     Filter,
     HashJoin,
@@ -26,6 +28,7 @@ from operators import (
     ParquetFormat,
     ParquetWriter,
     ScanReader,
+    Select,
     TopN,
     Tumbling,
     WindowValue,
@@ -147,6 +150,64 @@ def test_a_current_result_becomes_empty(tmp_path: Path) -> None:
         launch(populate_dag, runner="local", slots=1, durability="process", run_folder=str(tmp_path / "run"))
         seen.append(sorted(read_dataset(str(tmp_path / "out")).to_table()["id"].to_pylist()))
     assert seen == [[1, 2], [2], []]
+
+
+REPLACED: dict[str, tuple[Any, dict[str, int]]] = {
+    "distinct": (lambda: Distinct("k"), {"one launch": 5, "three launches": 5}),
+    "whole rows": (Distinct, {"one launch": 84, "three launches": 84}),
+    "joined": (lambda: HashJoin[Any, Any, Any]("k"), {"one launch": 84, "three launches": 84}),
+    "rows": (lambda: Select("k", "n"), {"one launch": 84, "three launches": 28}),
+}
+"""Operators whose rows stay, each with the rows that `mode="replace"` has behind it: functions of rows have those of a launch."""
+
+
+@pytest.mark.parametrize("operator", REPLACED)
+@pytest.mark.parametrize("blocks_threshold", [1, 5, 100])
+@pytest.mark.parametrize("launches", [1, 3])
+def test_rows_that_stay_are_replaced(home: Home, operator: str, blocks_threshold: int, launches: int) -> None:
+    make, expected = REPLACED[operator]
+
+    def populate_dag(dag: DAG, conf: object) -> None:
+        splitter = {"blocks_threshold": blocks_threshold}
+        one = dag.add_operator("one", make())
+        dag.add_stream("rows", home._reader(dag, "rows", splitter), one.left if operator == "joined" else one.input)
+        if operator == "joined":
+            dag.add_stream("names", home._reader(dag, "names", splitter), one.right)
+        one.output.to(ParquetWriter(str(home.folder / "out"), mode="replace"))
+
+    home.write("names/names.parquet", [f"k{n}" for n in range(5)])
+    files = list(range(12))
+    for part in range(launches):
+        for number in files[part::launches]:
+            keys = [f"k{n % 5}" for n in range(7)]
+            path = home.folder / f"rows/{number:02}.parquet"
+            path.parent.mkdir(exist_ok=True)
+            pq.write_table(pa.table({"k": keys, "n": [7 * number + n for n in range(7)]}), path)
+        launch(populate_dag, runner="local", slots=1, durability="process", run_folder=str(home.folder / "run"))
+    wanted = expected["one launch" if launches == 1 else "three launches"]
+    assert read_dataset(str(home.folder / "out")).count_rows() == wanted
+
+
+def test_a_result_is_not_begun_in_a_later_launch(home: Home) -> None:
+    """Earlier rows would be missing in it."""
+
+    def application(mode: str) -> Any:
+        def populate_dag(dag: DAG, conf: object) -> None:
+            rows = home._reader(dag, "rows", {})
+            rows.to(Distinct("k"), name="keys").to(ParquetWriter(str(home.folder / "out"), mode=mode), name="sink")
+
+        return populate_dag
+
+    def run(mode: str) -> int:
+        launch(application(mode), runner="local", slots=1, durability="process", run_folder=str(home.folder / "run"))
+        return read_dataset(str(home.folder / "out")).count_rows()
+
+    home.write("rows/1.parquet", ["a", "b"])
+    assert run("append") == 2
+    home.write("rows/2.parquet", ["b", "c"])
+    with pytest.raises(PlanMismatch, match="mode = append → replace"):
+        run("replace")
+    assert run("append") == 3
 
 
 @attrs.frozen

@@ -14,7 +14,7 @@ from dagflow import DAG, InputPort, Operator, OperatorContext, OutputPort, launc
 from dagflow.errors import NeverInserted
 from dagflow.planning.unique_rows import UniqueRows
 from dagflow.testing import Collector, OperatorTask
-from operators import Deduplicate, Distinct, GroupBy, HashJoin, TopN, agg
+from operators import Deduplicate, Distinct, GroupBy, HashJoin, SqlWriter, TopN, agg
 from operators.aggregate.current_rows import CurrentRows
 
 MAKERS: list[Callable[..., Operator]] = [
@@ -153,6 +153,25 @@ def test_the_error_names_where_they_come_from(on_error: str, tmp_path: Any) -> N
         report = launch(populate_dag, runner="local", run_folder=str(tmp_path / "run")).report
         assert seen.records == []
         assert report.operators["group_by"].counters["never_inserted"] == 1
+
+
+@pytest.mark.parametrize("on_error", ["fail", "skip"])
+@pytest.mark.parametrize("mode", ["replace", "upsert"])
+def test_a_sink_says_whether_those_that_reach_it_end_the_run(mode: str, on_error: str, tmp_path: Any) -> None:
+    (tmp_path / "a.csv").write_text("shop,price\nnorth,5\n")
+    keys = ["shop"] if mode == "upsert" else []
+
+    def populate_dag(dag: DAG, conf: object) -> None:
+        back = dag.read(tmp_path / "a.csv", format="csv").to(TakesBack(), name="wrong")
+        back.to(SqlWriter(f"sqlite:///{tmp_path}/out.db", "sales", mode=mode, keys=keys, on_error=on_error), name="sink")
+
+    if on_error == "fail":
+        with pytest.raises(NeverInserted, match=r"wrong\.output takes back a row"):
+            launch(populate_dag, runner="local", run_folder=str(tmp_path / "run"))
+    else:
+        report = launch(populate_dag, runner="local", run_folder=str(tmp_path / "run")).report
+        before = "sink.current" if mode == "replace" else "sink.unique"
+        assert report.operators[before].counters["never_inserted"] == 1
 
 
 class Mine(Operator):

@@ -28,7 +28,8 @@ from dagflow.runtime.windows.errors import ModesDiffer
 from dagflow.storage import file_system
 from dagflow.storage.local.files import LocalFileSystem
 from dagflow.testing import Window, run_operator
-from operators import CsvWriter, DeltaWriter, Filter, JsonLinesWriter, Map, ParquetWriter, RecordWriter
+from operators import CsvWriter, DeltaWriter, JsonLinesWriter, Map, ParquetWriter, RecordWriter
+from tests.of_windows import OfWindows
 
 
 @attrs.frozen
@@ -88,7 +89,7 @@ SNAPSHOTS = [[0, 1, 2], [10, 11], [], [20, 21, 22, 23], [30]]
 def populate(out: Path, windows: list[list[int]], writer: Callable[..., Any], **properties: Any) -> Any:
     def populate_dag(dag: DAG, conf: Any) -> None:
         numbers = dag.add_operator("numbers", Numbers([window or [-1] for window in windows]))
-        kept = dag.add_operator("kept", Filter[int](lambda number: number >= 0))
+        kept = dag.add_operator("kept", OfWindows[int](lambda number: number >= 0))
         rows = dag.add_operator("rows", Map[int, Row](row))
         sink = dag.add_operator("sink", writer(str(out), **properties))
         dag.add_stream("read", numbers.output, kept.input)
