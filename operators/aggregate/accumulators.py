@@ -264,6 +264,21 @@ class Accumulator:
             return _quantiles(numbers, ends, offsets, self.share or 0.0)
         return _deviations(values.to_pylist(), np.diff(ends), offsets)
 
+    def not_held(self, table: pa.Table) -> dict[int, TotalNotHeld]:
+        """Return the groups of a table whose results its column cannot hold, by their place, each with the error."""
+        try:
+            self.results(table)
+        except TotalNotHeld as error:
+            kind, found = error.type, dict[int, TotalNotHeld]()
+            for at, each in enumerate(self.totals(table)):
+                value = self._value(*each)
+                try:
+                    pa.scalar(value, self.result_type)
+                except (OverflowError, pa.ArrowInvalid):
+                    found[at] = TotalNotHeld(name=self.name, type=kind, total=str(value))
+            return found
+        return {}
+
     def totals(self, table: pa.Table) -> Iterator[tuple[int, Any]]:
         """Yield the number of values and the exact total of each group of a table, of a sum or a mean."""
         parts = [table.column(name).combine_chunks() for name in self.parts]

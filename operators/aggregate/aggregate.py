@@ -34,7 +34,7 @@ from operators.aggregate.fields import (
     needed_of,
     one_nan,
 )
-from operators.aggregate.kept_groups import add_groups, equal_rows, key_columns
+from operators.aggregate.kept_groups import add_groups, equal_rows, held, key_columns
 from operators.aggregate.kept_keys import as_kept, record_key
 from operators.aggregate.record_groups import CODE, VALUE, Partial, RecordGrouping, RecordGroups
 from operators.aggregate.window_groups import MAX_PARTIAL_GROUPS, ROWS_OF_A_BATCH, Grouping, Groups
@@ -289,11 +289,21 @@ class Aggregate(_OneAggregate[T, K, V], Generic[T, K, V]):
         """Emit the results of groups that have changed: first those that no longer hold. `keys`: of records."""
         if self.scope == "window":
             table = table.filter(pc.greater(table.column(ROWS), 0))
-            self._send(table, keys, self.results(accumulators[0], table), retracts=False)
+            try:
+                values = self.results(accumulators[0], table)
+            except TotalNotHeld:
+                table = held(table, accumulators, self._by_columns.keys, self._context)
+                table = table.filter(pc.greater(table.column(ROWS), 0))
+                values = self.results(accumulators[0], table)
+            self._send(table, keys, values, retracts=False)
             return
         names = self._by_columns.keys if keys is None else ()
         change = add_groups(self.kept, table, kept, self._by_columns.aggregates, accumulators, names, context=self._context)
-        old, new = (self.results(change.accumulators[0], each) for each in (change.before, change.after))
+        try:
+            old, new = (self.results(change.accumulators[0], each) for each in (change.before, change.after))
+        except TotalNotHeld:
+            change = change.held(names, self._context)
+            old, new = (self.results(change.accumulators[0], each) for each in (change.before, change.after))
         if isinstance(old, list) or isinstance(new, list):  # values that no column holds
             old, new = (each if isinstance(each, list) else each.to_pylist() for each in (old, new))
             is_equal = np.array([one == new[at] or one != one for one, at in zip(old, change.places.tolist(), strict=True)], bool)
@@ -325,7 +335,10 @@ class Aggregate(_OneAggregate[T, K, V], Generic[T, K, V]):
                 emit(KeyValue(key, value))
 
     def results(self, accumulator: Accumulator, table: pa.Table) -> list[Any] | pa.Array:
-        """Return the results for the groups of a table: as a column, or as a list where no column holds them."""
+        """Return the results for the groups of a table: as a column, or as a list where no column holds them.
+
+        Raises TotalNotHeld where rows have the results.
+        """
         try:
             return accumulator.results(table)
         except TotalNotHeld:

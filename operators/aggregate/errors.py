@@ -66,7 +66,7 @@ class ValueColumnRefused(RunError, TypeError):
     example = {"column": "name", "type": "string", "lack": "added up"}
 
 
-@error("DF784", kw_only=True, is_fatal=True)
+@error("DF784", kw_only=True)
 class TotalNotHeld(RunError, OverflowError):
     """The total of a group is larger than what its column holds."""
 
@@ -75,7 +75,8 @@ class TotalNotHeld(RunError, OverflowError):
     total: str
     template = (
         "{name!r} is {total} in a group, which a column of {type} cannot hold\n"
-        "  help: read the column as decimal128(38, 0) or float64, or divide it before"
+        '  help: read the column as decimal128(38, 0) or float64, or divide it before; on_error="skip" leaves the group out as long\n'
+        "        as it is too large"
     )
     example = {"name": "revenue", "type": "int64", "total": "9223372036854775808"}
 

@@ -19,9 +19,10 @@ from dagflow.arrow_types.buffers import order_of
 from dagflow.config import one_of
 from operators.aggregate.accumulators import OF_ALL_VALUES, OF_ORDERED_VALUES, ROWS, Accumulator
 from operators.aggregate.agg import Aggregation
+from operators.aggregate.errors import TotalNotHeld
 from operators.aggregate.event_time.time_window import END, START, TimeWindow
 from operators.aggregate.fields import ResultScope, no_key
-from operators.aggregate.kept_groups import Change, add_groups, as_groups, equal_rows, key_columns
+from operators.aggregate.kept_groups import Change, add_groups, as_groups, equal_rows, held, key_columns
 from operators.aggregate.result_changes import added_up, count_changes
 from operators.aggregate.window_groups import MAX_PARTIAL_GROUPS, ROWS_OF_A_BATCH, Grouping, Groups
 from operators.names import a_column, constructor_arguments, one_or_more
@@ -255,7 +256,7 @@ class GroupBy(_Rows):
             old, new = self._differences(self._change(table))
             _emit(old, keys, self.output.retract_batch)
         else:
-            new = self._results(table.filter(pc.greater(table.column(ROWS), 0)), self.groups.accumulators)
+            new = self._results_held(table.filter(pc.greater(table.column(ROWS), 0)), self.groups.accumulators, list(keys))
         _emit(new, keys, self.output.emit_batch)
         self.groups = Groups()
 
@@ -281,9 +282,21 @@ class GroupBy(_Rows):
                 columns[END] = self.window.ends(columns[name])
         return pa.table({**columns, **{each.name: each.results(table) for each in accumulators}})
 
-    def _differences(self, change: Change) -> tuple[pa.Table, pa.Table]:
-        """Return the results that no longer hold, and those that are new."""
-        old, new = (self._results(each, change.accumulators) for each in (change.before, change.after))
+    def _results_held(self, table: pa.Table, accumulators: Sequence[Accumulator], keys: Sequence[str]) -> pa.Table:
+        """Return the rows of groups without those whose results their columns cannot hold, which are bad records."""
+        try:
+            return self._results(table, accumulators, keys)
+        except TotalNotHeld:
+            table = held(table, accumulators, keys, self._context)
+            return self._results(table.filter(pc.greater(table.column(ROWS), 0)), accumulators, keys)
+
+    def _differences(self, change: Change, *, report: bool = True) -> tuple[pa.Table, pa.Table]:
+        """Return the results that no longer hold, and those that are new. `report`: those that no column holds."""
+        try:
+            old, new = (self._results(each, change.accumulators) for each in (change.before, change.after))
+        except TotalNotHeld:
+            change = change.held(list(self.groups.keys), self._context if report else None)
+            old, new = (self._results(each, change.accumulators) for each in (change.before, change.after))
         again = new.take(pa.array(change.places))
         no_longer, anew = change.masks(equal_rows(old.columns, again.columns, old.num_rows))
         return old.filter(no_longer), new.filter(anew)
@@ -314,7 +327,7 @@ class GroupByResult(GroupBy):
         if (table := self._grouping.merge(self.groups)) is not None:
             change = self._change(table, with_keys=True)
             if change.before.num_rows:
-                retracted, inserted = (each.num_rows for each in self._differences(change))
+                retracted, inserted = (each.num_rows for each in self._differences(change, report=False))
             else:
                 inserted = int(np.count_nonzero(change.after.column(ROWS).to_numpy() > 0))
             self.groups = Groups()
@@ -327,7 +340,7 @@ class GroupByResult(GroupBy):
                 rows = pa.Table.from_batches([batch.select(columns.names) for batch in some], columns)
                 groups, accumulators = as_groups(rows, self.aggregates)
                 groups = groups.rename_columns([name.removeprefix("=") for name in groups.column_names])
-                results = self._results(groups, accumulators, keys)
+                results = self._results_held(groups, accumulators, keys)
                 _emit(results, keys, self.output.emit_batch)
                 if not results.num_rows:
                     self.output.emit_batch(pa.RecordBatch.from_pylist([], results.schema))

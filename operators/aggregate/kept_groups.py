@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -39,12 +39,40 @@ class Change:
     places: Ints
     accumulators: tuple[Accumulator, ...]
 
+    def held(self, keys: Sequence[str], context: OperatorContext | None) -> Change:
+        """Return the change of the groups whose results their columns hold. See `held`."""
+        before = held(self.before, self.accumulators)
+        stood = pc.greater(before.column(ROWS), 0).combine_chunks()
+        after = held(self.after, self.accumulators, keys, context)
+        return Change(before.filter(stood), after, self.places[stood.to_numpy(zero_copy_only=False)], self.accumulators)
+
     def masks(self, is_equal: Any) -> tuple[pa.Array, pa.Array]:
         """Return which results of `before` no longer hold, and which of `after` are new: where `before` has not the equal one."""
         holds = pc.greater(self.after.column(ROWS), 0).to_numpy(zero_copy_only=False)
         is_same = holds[self.places] & is_equal
         holds[self.places[is_same]] = False
         return pa.array(~is_same), pa.array(holds)
+
+
+def held(
+    table: pa.Table, accumulators: Iterable[Accumulator], keys: Sequence[str] = (), context: OperatorContext | None = None
+) -> pa.Table:
+    """Return a table of groups in which those have no rows whose results their columns cannot hold.
+
+    `context`: it gets them as bad records of the columns `keys`, and raises TotalNotHeld where these end the run.
+    """
+    for accumulator in accumulators:
+        if not (not_held := accumulator.not_held(table)):
+            continue
+        if context is not None:
+            for at, error in not_held.items():
+                context.bad_record(error, table.slice(at, 1).select(list(keys)).to_pylist()[0])
+        fits = np.ones(table.num_rows, bool)
+        fits[list(not_held)] = False
+        for name in (ROWS, *accumulator.parts):  # numbers: the parts of values in order are always held
+            column = pc.if_else(pa.array(fits), table.column(name), pa.scalar(0, table.schema.field(name).type))
+            table = table.set_column(table.schema.get_field_index(name), name, column)
+    return table
 
 
 def add_groups(

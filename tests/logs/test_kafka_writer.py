@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed: pip install 'dagflow[test]'")
 
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from dagflow import SinkLaunch, StagedWindow
 from dagflow.errors import LogNotWritable, LogRefused, LogUnavailable, MessageRefused
@@ -135,6 +135,30 @@ def test_errors_that_pass_lose_and_double_nothing(code: int, mock_cluster: MockC
     mock_cluster.fail("Produce", code, 0, code, code)
     kept.publish(stage(tmp_path, 0, values(0)))
     assert_once_in_order(read(mock_cluster.bootstrap, topic), 0, messages=600)
+
+
+@attrs.define
+class Failed:
+    """A producer that has failed for good: its first polls raise that, whatever they are for."""
+
+    left: int = 3
+
+    def purge(self) -> None: ...
+
+    def __len__(self) -> int:
+        return self.left
+
+    def poll(self, timeout: float) -> None:
+        self.left -= 1
+        raise KafkaException(KafkaError(KafkaError._FATAL, "unable to satisfy the guarantee", fatal=True))
+
+
+def test_a_producer_that_has_failed_for_good_is_forgotten_without_another_error() -> None:
+    """The first failure is the one to be told."""
+    failed = Failed()
+    clients = kafka._Clients(KafkaTopic("127.0.0.1:1", "none"), producer=failed)
+    clients.abandon()
+    assert (failed.left, clients._producer) == (0, None)
 
 
 @pytest.mark.parametrize(

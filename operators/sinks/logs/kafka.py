@@ -181,10 +181,12 @@ class _Clients:
         """Forget the producer and what it has not sent: nothing of it may be sent later."""
         producer, self._producer = self._producer, None
         if producer is not None:
+            refused = load_kafka("KafkaWriter").KafkaException
             producer.purge()
             deadline = time.monotonic() + _REPORTS
             while len(producer) and time.monotonic() < deadline:  # the messages say why they failed
-                producer.poll(_POLL)
+                with contextlib.suppress(refused):  # one that has failed for good may say so at any poll
+                    producer.poll(_POLL)
 
     def forget(self) -> None:
         """Forget the errors that clients have noticed before a new purpose: they are not its cause."""

@@ -8,7 +8,7 @@ import itertools
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from dagflow import DAG, Window
 from dagflow.errors import ColumnNotThere, ColumnTypeChanged, RowsNotKept, TotalNotHeld, ValueColumnRefused
 from dagflow.testing import Collector, OperatorTask, run_dag, run_operator
-from operators import Distinct, GroupBy, TopN, agg
+from operators import Distinct, GroupBy, Sum, TopN, agg
 from operators.aggregate.accumulators import Accumulator, accumulated, merged
 from operators.aggregate.group_by import GroupByResult, PartialGroupBy
 from tests.conformance.windows import InWindows
@@ -408,6 +408,48 @@ def test_what_cannot_be_right_is_refused() -> None:
         GroupBy("k", k=agg.count()).check()
     with pytest.raises(ValueError, match="neither keys nor aggregates"):
         GroupBy().check()
+
+
+LARGE = 2**62
+TOTALS: dict[str, Callable[..., Any]] = {
+    "changes": lambda **given: GroupBy("k", total=agg.sum("v"), n=agg.count(), **given),
+    "whole": lambda **given: GroupBy("k", total=agg.sum("v"), n=agg.count(), **given).emitting_result(),
+    "thin": lambda **given: Sum[Any, Any, Any](by=("k", "j"), of="v", **given),
+}
+
+
+@pytest.mark.parametrize("on_error", ["skip", "route"])
+@pytest.mark.parametrize("form", TOTALS)
+def test_a_total_that_is_too_large_is_left_out_until_it_fits(form: str, on_error: str) -> None:
+    """The rows in the end are those in one window with the same rows."""
+    windows = [{"a": LARGE, "b": 1}, {"a": LARGE, "b": 1}, {"a": 5}, {"a": -LARGE}]
+    stands: list[dict[str, int]] = []
+    rejected = []
+    with OperatorTask(TOTALS[form](on_error=on_error), in_batches=True) as task:
+        standing: Counter[tuple[str, int]] = Counter()
+        for window in windows:
+            keys = list(window)
+            task.give("input", pa.record_batch({"k": keys, "j": keys, "v": list(window.values())}))
+            before = {name: len(some) for name, some in task.retracted.items()}
+            emitted = task.end_window()
+            if form == "whole":
+                standing.clear()
+            else:
+                standing -= Counter((row["k"], total_of(row)) for row in task.retracted["output"][before.get("output", 0) :])
+            standing += Counter((row["k"], total_of(row)) for row in emitted["output"])
+            stands.append(dict(standing))
+            rejected.append(len(emitted["errors"]))
+    assert [dict(each) for each in stands] == [
+        {("a", LARGE): 1, ("b", 1): 1},
+        {("b", 2): 1},
+        {("b", 2): 1},
+        {("a", LARGE + 5): 1, ("b", 2): 1},
+    ]
+    assert rejected == [0, 1, 1, 0] if on_error == "route" else rejected == [0, 0, 0, 0]
+
+
+def total_of(row: dict[str, Any]) -> int:
+    return row["total"] if "total" in row else row["value"]
 
 
 def test_digits_of_many_rows_are_carried() -> None:
