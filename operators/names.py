@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import attrs
@@ -15,6 +15,25 @@ def one_or_more(value: Iterable[str] | str) -> tuple[str, ...]:
     (('id',), ('country', 'id'))
     """
     return (value,) if isinstance(value, str) else tuple(value)
+
+
+def order_terms(order: Iterable[str]) -> tuple[tuple[str, ...], tuple[bool, ...]]:
+    """Return the columns of an order, and whether each descends.
+
+    >>> order_terms(["-price", "shop"])
+    (('price', 'shop'), (True, False))
+    """
+    return tuple(name.removeprefix("-") for name in order), tuple(name.startswith("-") for name in order)
+
+
+def order_problems(setting: str, order: Sequence[str]) -> list[str]:
+    """Return what is wrong with an order: it names no column, or one twice."""
+    names, problems = order_terms(order)[0], []
+    if not all(names) or not names:
+        problems.append(f"{setting}={list(order)!r} must name columns: {setting}=['-price', 'shop'], where - descends")
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        problems.append(f"{setting}={list(order)!r} names the column {twice[0]!r} twice")
+    return problems
 
 
 def names_of_columns(value: Iterable[str] | str) -> frozenset[str]:

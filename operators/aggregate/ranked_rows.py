@@ -196,6 +196,12 @@ class RankedRows:
         numbers = numbers if keeps_all else ranking.standing(ranked, numbers)
         return _with_numbers(ranked.rows, numbers).filter(pa.array(numbers != 0))
 
+    def emit_best(self, ranking: Ranking, output: OutputPort[Any]) -> None:
+        """Emit the rows of the window that stand."""
+        if self.tables:
+            best = self.best(ranking)
+            emit_rows(best, best.column(ROWS).to_numpy(), output.emit_batch)
+
     def emit_change(
         self,
         kept: KeyedTable,
@@ -282,9 +288,7 @@ class PartialRanking(Operator, Generic[T]):
 
     def end_window(self) -> None:
         """Emit the rows."""
-        if self.ranked.tables:
-            best = self.ranked.best(self.ranking)
-            emit_rows(best, best.column(ROWS).to_numpy(), self.output.emit_batch)
+        self.ranked.emit_best(self.ranking, self.output)
         self.ranked = RankedRows()
 
 

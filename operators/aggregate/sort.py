@@ -15,7 +15,7 @@ from operators.aggregate.fields import no_key
 from operators.aggregate.kept_keys import record_key
 from operators.aggregate.ranked_rows import PartialRanking, RankedRows, Ranking
 from operators.aggregate.result_changes import added_up, count_changes
-from operators.names import a_column, one_or_more
+from operators.names import a_column, one_or_more, order_problems, order_terms
 from operators.problems import all_problems
 
 T = TypeVar("T", default=Any)
@@ -72,21 +72,12 @@ class Sort(Operator, Generic[T]):
     def check(self) -> None:
         """Raise ValueError where `by` names no column, or one twice."""
         with all_problems(super().check) as problems:
-            names = self._names
-            if not all(names) or not names:
-                problems.append(f"by={list(self.by)!r} must name columns: by=['-price', 'shop'], where - descends")
-            if twice := sorted({name for name in names if names.count(name) > 1}):
-                problems.append(f"by={list(self.by)!r} names the column {twice[0]!r} twice")
-
-    @property
-    def _names(self) -> list[str]:
-        return [name.removeprefix("-") for name in self.by]
+            problems.extend(order_problems("by", self.by))
 
     @property
     def _ranking(self) -> Ranking:
-        descends = tuple(name.startswith("-") for name in self.by)
-        names, nulls_first = tuple(self._names), self.nulls == "first"
-        return Ranking(self.limit or _ALL, None, names, descending=descends, nulls_first=nulls_first, setting="by")
+        names, descends = order_terms(self.by)
+        return Ranking(self.limit or _ALL, None, names, descending=descends, nulls_first=self.nulls == "first", setting="by")
 
     def setup(self, context: OperatorContext) -> None:
         """Keep the context, which tells whether rows are taken back."""
@@ -106,7 +97,7 @@ class Sort(Operator, Generic[T]):
 
     def needed_columns(self, port: str) -> dict[str, tuple[str, ...]]:
         """Return the columns of the order."""
-        return {"by": tuple(self._names)} if port == "input" else {}
+        return {"by": order_terms(self.by)[0]} if port == "input" else {}
 
     def result_columns(self, port: str, arriving: Callable[[str], StreamColumns]) -> StreamColumns | None:
         """Return the columns that arrive."""

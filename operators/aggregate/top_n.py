@@ -17,6 +17,7 @@ from typing_extensions import TypeVar
 from dagflow import InputPort, Operator, OperatorContext, OutputPort, StateSize, StreamColumns, TableState, WindowState
 from dagflow.config import integer_from, one_of
 from operators.aggregate.fields import (
+    VALUE,
     ResultScope,
     a_field,
     a_key,
@@ -24,7 +25,6 @@ from operators.aggregate.fields import (
     check_objects,
     check_values,
     getter,
-    is_of_window,
     names_of,
     needed_of,
     no_key,
@@ -34,6 +34,8 @@ from operators.aggregate.kept_keys import record_key
 from operators.aggregate.ranked_rows import PartialRanking, RankedRows, Ranking
 from operators.aggregate.window_groups import MAX_PARTIAL_GROUPS
 from operators.conditions import no_function
+from operators.names import a_column, one_or_more, order_problems, order_terms
+from operators.problems import all_problems
 from operators.transform.content import column_contents, contents
 
 T = TypeVar("T", default=Any)
@@ -149,16 +151,18 @@ class PartialTopN(Operator, Generic[T]):
 
 @attrs.define
 class TopN(PartialTopN[T], Generic[T]):
-    """The `n` records with the largest values, of each key or of all.
+    """The `n` records with the largest values, or those that are first in an order, of each key or of all.
 
     The largest comes first; records of one key come together. Records without a value (None or NaN) are left out. Of records with
     equal values, those are first whose columns are smaller, compared by name: so it does not matter in which order they came.
+    With `order_by`, no record is left out: nulls come last, and NaN is larger than all numbers, as in `Sort`.
 
     Args:
         n: the number of records.
         of: the value: a function of the record, or the name of a column (`value` of a bare builtin).
         by: the key of a record: a function of the record, or names of columns. None: all records are one group.
         smallest: whether to emit the smallest values instead.
+        order_by: columns in the place of `of`, the first one first; `"-price"` descends. The rows that are first stand.
         scope: the input that is compared. `all`: all input so far. What is on top is kept over windows and launches: a record
             that leaves the top is taken back. Records need columns. `window`: a window, however the input is cut; of any records.
         combiner: whether the top records are selected before the exchange too, so that few cross it.
@@ -170,16 +174,31 @@ class TopN(PartialTopN[T], Generic[T]):
     [9, 9]
     >>> run_operator(TopN(1, len, by=lambda word: word[0], smallest=True), {"input": ["apple", "axe", "bee"]})["output"]
     ['axe', 'bee']
+    >>> import pyarrow as pa
+    >>> sales = pa.record_batch({"shop": ["a", "a", "b"], "price": [5, 7, 7], "day": [1, 1, 2]})
+    >>> run_operator(TopN(1, by="shop", order_by=["day", "-price"]), {"input": [sales]})["output"]
+    [{'shop': 'a', 'price': 7, 'day': 1}, {'shop': 'b', 'price': 7, 'day': 2}]
     """
 
     partition_key_fixed: ClassVar[bool] = True
 
+    order_by: tuple[str, ...] = attrs.field(
+        default=(), kw_only=True, converter=one_or_more, validator=attrs.validators.deep_iterable(a_column)
+    )
     combiner: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
     scope: ResultScope = attrs.field(default="all", kw_only=True, validator=one_of(get_args(ResultScope)))  # type: ignore[misc]
 
     input = InputPort[T]()
     ranked = WindowState[RankedRows](factory=RankedRows)
     kept = TableState(record_key=record_key)
+
+    def check(self) -> None:
+        """Raise ValueError where `order_by` and `of` both say the order, or `order_by` names no column, or one twice."""
+        with all_problems(super().check) as problems:
+            if self.order_by:
+                problems.extend(order_problems("order_by", self.order_by))
+                if self.of != VALUE or self.smallest:
+                    problems.append("order_by says the order: leave out of and smallest")
 
     @property
     def takes_changes(self) -> bool:  # type: ignore[override]
@@ -197,7 +216,7 @@ class TopN(PartialTopN[T], Generic[T]):
 
     def state_properties(self) -> tuple[str, ...]:
         """Return the properties that decide which records are on top."""
-        return ("scope", "n", "of", "by", "smallest") if self.scope == "all" else ("scope",)
+        return ("scope", "n", "of", "by", "smallest", "order_by") if self.scope == "all" else ("scope",)
 
     def state_size(self, changing: Collection[str]) -> StateSize:
         """Return that the rows on top are kept; where rows may be taken back, all."""
@@ -211,15 +230,15 @@ class TopN(PartialTopN[T], Generic[T]):
         """Keep the context, which tells whether rows are taken back."""
         self._context = context
 
-    @input.stream(when=is_of_window)
+    @input.stream(when=lambda operator: operator.scope == "window" and not operator.order_by)
     def add_all(self, records: Iterator[T]) -> None:
         """Take the records of a window in."""
         super().add_all(records)
 
-    @input.batch(when=lambda operator: operator.scope == "all" or no_function("by", "of")(operator))
+    @input.batch(when=lambda operator: operator.scope == "all" or operator.order_by or no_function("by", "of")(operator))
     def add_batch(self, batch: pa.RecordBatch) -> None:
         """Take a batch in."""
-        if self.scope == "window":
+        if self.scope == "window" and not self.order_by:
             super().add_batch(batch)
             return
         rows = self._ranking.table(batch, self._context.sign, self.input)
@@ -227,6 +246,9 @@ class TopN(PartialTopN[T], Generic[T]):
 
     @property
     def _ranking(self) -> Ranking:
+        if self.order_by:
+            names, descends = order_terms(self.order_by)
+            return Ranking(self.n, self.by, names, descending=descends, nulls_first=False, setting="order_by")
         return Ranking(self.n, self.by, self.of, descending=not self.smallest, needs_value=True)
 
     def _bound(self) -> None:
@@ -244,12 +266,14 @@ class TopN(PartialTopN[T], Generic[T]):
         return arriving("input").also_unique(*names_of(self.by)) if is_one else arriving("input")
 
     def needed_columns(self, port: str) -> dict[str, tuple[str, ...]]:
-        """Return the column of the values."""
-        return needed_of(port, of=self.of)
+        """Return the columns of the order."""
+        return needed_of(port, order_by=order_terms(self.order_by)[0]) if self.order_by else needed_of(port, of=self.of)
 
     def end_window(self) -> None:
         """Emit the records on top, those of each key together: of all keys of a window, or what has changed."""
-        if self.scope == "window":
+        if self.scope == "window" and self.order_by:
+            self.ranked.emit_best(self._ranking, self.output)
+        elif self.scope == "window":
             super().end_window()
         else:
             self.ranked.emit_change(
@@ -260,6 +284,6 @@ class TopN(PartialTopN[T], Generic[T]):
         """Return the selection of the records of one partition."""
         if not self.combiner:
             return None
-        if self.scope == "all":
+        if self.scope == "all" or self.order_by:
             return PartialRanking[Any](self._ranking, on_error=self.on_error), port
         return PartialTopN[Any](self.n, self.of, by=self.by, smallest=self.smallest, on_error=self.on_error), port

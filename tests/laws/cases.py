@@ -247,7 +247,7 @@ def _is_held(rows: Rows, columns: Columns) -> bool:
         for value, column in zip(row, columns, strict=True):
             if isinstance(value, float) and column.is_finite and not math.isfinite(value):
                 return False
-            if isinstance(value, int) and column.kind != "wide" and abs(value) > _LARGEST:
+            if isinstance(value, int) and column.kind not in ("wide", "huge") and abs(value) > _LARGEST:
                 return False
             if isinstance(value, Decimal) and abs(value) > Decimal(10) ** 30:
                 return False
@@ -257,15 +257,16 @@ def _is_held(rows: Rows, columns: Columns) -> bool:
 
 
 _NOT_IN = {
-    "csv": ("bytes", "list"),
+    "csv": ("bytes", "list", "struct"),
     "json_lines": ("bytes",),
-    "sqlite": (),
-    "delta": ("clock",),
+    "sqlite": ("huge", "struct"),
+    "delta": ("clock", "huge"),
     "parquet": (),
     "collector": (),
 }
 """The kinds of columns that sinks do not take."""
-_SLOW: dict[str, tuple[str, ...]] = {"iceberg": (), "postgres": ()}
+_NEW = ("tiny", "unsigned", "huge", "nanos", "struct")
+_SLOW: dict[str, tuple[str, ...]] = {"iceberg": _NEW, "postgres": _NEW}
 _TAKES_NAN = ("parquet", "delta", "collector", "csv", "iceberg", "postgres")
 FILES = ("csv", "json_lines", "parquet")
 _UPSERTS = ("sqlite", "delta", "iceberg", "postgres")

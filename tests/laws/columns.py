@@ -6,6 +6,7 @@ import datetime as dt
 import math
 import random
 from collections import Counter
+from collections.abc import ItemsView
 from decimal import Decimal
 from typing import Any
 
@@ -83,10 +84,16 @@ _ZONED = tuple(
         ),
     )
 )
+_SHORT_TIMES = tuple(each.replace(tzinfo=None) for each in _ZONED if 1700 < each.year < 2200)
+"""Times that nanoseconds reach."""
+_STRUCTS = tuple((("n", number), ("text", text)) for number, text in ((0, ""), (1, "a"), (1, None), (None, None)))
 _DECIMALS = tuple(map(Decimal, ("0.00", "0.01", "-0.01", "1.10", "1.20", "-99999999.99", "99999999.99")))
 
 KINDS: dict[str, Kind] = {
     "bool": Kind("bool", pa.bool_(), "BOOLEAN", (True, False)),
+    "tiny": Kind("int8", pa.int8(), "TINYINT", (0, 1, -1, 2, 127, -128), is_number=True),
+    "unsigned": Kind("uint32", pa.uint32(), "UINTEGER", (0, 1, 2, 2**31, 2**32 - 1), is_number=True),
+    "huge": Kind("uint64", pa.uint64(), "UBIGINT", (0, 1, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1)),
     "short": Kind("int16", pa.int16(), "SMALLINT", (0, 1, -1, 2, 7, 32767, -32768), is_number=True),
     "int": Kind("int64", pa.int64(), "BIGINT", (0, 1, -1, 2, 3, 10, -7, 2**31, -(2**33), 2**40), is_number=True),
     "wide": Kind("int64", pa.int64(), "BIGINT", (0, 1, 2**53, 2**53 + 1, 2**63 - 1, -(2**63))),
@@ -98,9 +105,18 @@ KINDS: dict[str, Kind] = {
     "bytes": Kind("binary", pa.binary(), "BLOB", (b"", b"a", b"\0", b"\xff\xfe", b"a\0b"), in_json=False),
     "day": Kind("date32", pa.date32(), "DATE", _DAYS),
     "time": Kind("timestamp[us]", pa.timestamp("us"), "TIMESTAMP", tuple(each.replace(tzinfo=None) for each in _ZONED)),
+    "nanos": Kind("timestamp[ns]", pa.timestamp("ns"), "TIMESTAMP_NS", _SHORT_TIMES),
     "zoned": Kind("timestamp[us, UTC]", pa.timestamp("us", "UTC"), "TIMESTAMPTZ", _ZONED),
     "clock": Kind("time64[us]", pa.time64("us"), "TIME", (dt.time(0), dt.time(12, 30), dt.time(23, 59, 59, 999999))),
     "list": Kind("list<int64>", pa.list_(pa.int64()), "BIGINT[]", ((), (1,), (1, None), (None,), (2, 3)), is_plain=False),
+    "struct": Kind(
+        "struct<n: int64, text: string>",
+        pa.struct([("n", pa.int64()), ("text", pa.string())]),
+        "STRUCT(n BIGINT, text VARCHAR)",
+        _STRUCTS,
+        is_plain=False,
+        in_json=False,
+    ),
 }
 DRAWN = tuple(name for name in KINDS if name != "total")
 """The kinds of columns that sources have."""
@@ -156,12 +172,14 @@ def pool_of(rng: random.Random, column: Column) -> tuple[Any, ...]:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as rows have it: one NaN, tuples for lists.
+    """Return a value as rows have it: one NaN, tuples for lists, and for structs tuples of pairs.
 
     >>> plain([1.5, float("nan")])[1] is NAN
     True
     """
-    if isinstance(value, list | tuple):
+    if isinstance(value, dict):
+        value = value.items()
+    if isinstance(value, list | tuple | ItemsView):
         return tuple(map(plain, value))
     return NAN if value != value else value
 
@@ -182,5 +200,9 @@ def field_of(record: Any, name: str) -> Any:
 def table_of(rows: Rows, columns: Columns) -> pa.Table:
     """Return rows as a table."""
     every = list(rows.elements())
-    arrays = [pa.array([row[at] for row in every], column.of.arrow) for at, column in enumerate(columns)]
+    structs = [pa.types.is_struct(column.of.arrow) for column in columns]
+    arrays = [
+        pa.array([dict(row[at]) if structs[at] and row[at] else row[at] for row in every], column.of.arrow)
+        for at, column in enumerate(columns)
+    ]
     return pa.table(arrays, names=list(names_of(columns)))

@@ -57,7 +57,9 @@ def result_column(name: str, function: str, column: Column | None) -> Column:
     if function in ("collect", "quantile", "stddev"):
         return Column(name, "list" if function == "collect" else "float")
     kind = (
-        {"short": "int", "real": "float", "decimal": "total"}.get(column.kind, column.kind) if function == "sum" else column.kind
+        {"tiny": "int", "unsigned": "int", "short": "int", "real": "float", "decimal": "total"}.get(column.kind, column.kind)
+        if function == "sum"
+        else column.kind
     )
     return attrs.evolve(column, name=name, kind="float" if function == "mean" else kind)
 
@@ -514,26 +516,37 @@ class Topping(NodeKind):
         if not stream.is_plain:
             return None
         args = {"n": rng.randint(1, 4), "of": rng.choice(stream.plain).name, "by": drawing.some(stream.plain, 0, 2)}
-        return Node("top", (name,), {**args, "smallest": rng.random() < 0.5, "combiner": rng.random() < 0.7})
+        order = [(column, rng.random() < 0.5) for column in drawing.some(stream.plain, 1, 2)] if rng.random() < 0.4 else []
+        return Node("top", (name,), {**args, "order": order, "smallest": rng.random() < 0.5, "combiner": rng.random() < 0.7})
 
     def streams(self, node: Node, inputs: Sequence[Stream]) -> dict[str, Stream]:
         return {"output": attrs.evolve(inputs[0], changes=True)}
 
     def operator(self, node: Node, inputs: Sequence[Stream]) -> Operator:
         args = node.args
+        if args["order"]:
+            order = [f"-{name}" if descends else name for name, descends in args["order"]]
+            return TopN[Any](args["n"], by=args["by"] or None, order_by=order, combiner=args["combiner"])
         return TopN[Any](args["n"], args["of"], by=args["by"] or None, smallest=args["smallest"], combiner=args["combiner"])
 
     def rows(self, node: Node, inputs: Sequence[Stream], rows: Sequence[Rows]) -> dict[str, Rows]:
         stream, args = inputs[0], node.args
+        if args["order"]:
+            order = [(stream.place(name), descends) for name, descends in args["order"]]
+            return {"output": reference.top_in_order(rows[0], args["n"], stream.places(args["by"]), order, stream.ties)}
         places = stream.place(args["of"]), stream.places(args["by"]), stream.ties
         return {"output": reference.top(rows[0], args["n"], *places, smallest=args["smallest"])}
 
     def sql(self, node: Node, inputs: Sequence[Stream], tables: Sequence[str]) -> dict[str, str]:
         stream, args = inputs[0], node.args
+        by = f"PARTITION BY {quoted(args['by'])} " if args["by"] else ""
+        if args["order"]:
+            terms = [f'"{name}" {"DESC" if descends else "ASC"} NULLS LAST' for name, descends in args["order"]]
+            order = ", ".join([*terms, order_sql([(stream.columns[at], False) for at in stream.ties])])
+            return {"output": f"SELECT * FROM {tables[0]} QUALIFY row_number() OVER ({by}ORDER BY {order}) <= {args['n']}"}
         of = stream.column(args["of"])
         has_value = f'"{of.name}" IS NOT NULL' + (f' AND NOT isnan("{of.name}")' if of.of.is_float else "")
         order = order_sql([(of, not args["smallest"]), *((stream.columns[at], False) for at in stream.ties)])
-        by = f"PARTITION BY {quoted(args['by'])} " if args["by"] else ""
         qualified = f"row_number() OVER ({by}ORDER BY {order}) <= {args['n']}"
         return {"output": f"SELECT * FROM {tables[0]} WHERE {has_value} QUALIFY {qualified}"}
 
@@ -575,7 +588,7 @@ class Sorting(NodeKind):
 
 
 HOWS = ("inner", "left", "right", "full", "semi", "anti")
-_INTEGERS = ("short", "int", "wide")
+_INTEGERS = ("tiny", "unsigned", "short", "int", "wide")
 
 
 class Joining(NodeKind):

@@ -178,6 +178,12 @@ def top(rows: Rows, n: int, of: int, by: Sequence[int], ties: Sequence[int], *, 
     )
 
 
+def top_in_order(rows: Rows, n: int, by: Sequence[int], order: Sequence[tuple[int, bool]], ties: Sequence[int]) -> Rows:
+    """Return the first `n` rows of each key in the order of columns, as `first_in_order` does."""
+    groups = groups_of(rows, by).values()
+    return sum((first_in_order(group, n, order, ties, nulls_first=False) for group in groups), Counter())
+
+
 def first_in_order(
     rows: Rows, limit: int | None, order: Sequence[tuple[int, bool]], ties: Sequence[int], *, nulls_first: bool
 ) -> Rows:

@@ -26,7 +26,7 @@ from tests.laws.cases import Target
 from tests.laws.columns import Columns, Rows, as_rows, names_of, plain
 from tests.laws.nodes import Stream
 
-_TIMES: dict[str, Any] = {"day": dt.date, "time": dt.datetime, "zoned": dt.datetime, "clock": dt.time}
+_TIMES: dict[str, Any] = {"day": dt.date, "time": dt.datetime, "nanos": dt.datetime, "zoned": dt.datetime, "clock": dt.time}
 _CHANGE_TYPE = "_change_type"
 _SIGNS = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
@@ -166,7 +166,7 @@ def typed(value: Any, kind: str) -> Any:
         return value
     if kind == "bool":
         return {"true": True, "false": False}[value] if isinstance(value, str) else bool(value)
-    if kind == "list":
+    if kind in ("list", "struct"):
         return plain(json.loads(value) if isinstance(value, str) else value)
     if kind in _TIMES:
         return _TIMES[kind].fromisoformat(value) if isinstance(value, str) else value
