@@ -146,7 +146,7 @@ def properties_of(entry: CatalogueEntry, entries: list[CatalogueEntry]) -> list[
     found = []
     for key, field in hints.settable(entry.cls).items():
         hint = hints.field_hint(entry.cls, field)
-        doc = _doc(entry.cls, key, by_name)
+        doc = doc_of(entry.cls, key, by_name)
         found.append(PropertyEntry(key, hints.type_name(hint), _default(field, hint), doc))
     return sorted(found, key=lambda each: each.name not in own and each.default is not None)
 
@@ -167,16 +167,19 @@ def _default(field: attrs.Attribute[Any], hint: Any) -> str | None:
     return show(default, hint)
 
 
-def _doc(cls: type, key: str, by_name: Mapping[str, type], depth: int = 2) -> str:
-    """Return the description of a property: of the class, of a base, or of the class that a description refers to."""
+def doc_of(cls: type, key: str, by_name: Mapping[str, type] | None = None, depth: int = 2) -> str:
+    """Return the description of a property: of the class, of a base, or of the class that a description refers to.
+
+    `by_name`: the classes that it may refer to.
+    """
     texts = [text for text in _docs(cls, key) if text]
     for text in texts:
         if not _SEE.search(text):
             return text
     for text in texts:
         name = _SEE.search(text)
-        other = None if name is None else by_name.get(name[1])
-        if other is not None and depth and (further := _doc(other, key, by_name, depth - 1)):
+        other = None if name is None else (by_name or {}).get(name[1])
+        if other is not None and depth and (further := doc_of(other, key, by_name, depth - 1)):
             return further
     return texts[0] if texts else ""
 

@@ -13,8 +13,8 @@ ROOT = Path(__file__).parents[2]
 BUDGET = {
     "dagflow": 174,
     "dagflow/arrow_types": 317,
-    "dagflow/catalogue": 139,
-    "dagflow/cli": 1899,
+    "dagflow/catalogue": 196,
+    "dagflow/cli": 1906,
     "dagflow/config": 1615,
     "dagflow/diagnosis": 229,
     "dagflow/errors": 225,

@@ -1,28 +1,41 @@
-"""`dagflow config APP`: every effective setting with its origin."""
+"""`dagflow config APP`: every effective setting with its origin, or the schema of its configuration files."""
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import Any
 
 import attrs
+import click
 
+from dagflow.catalogue.conf_schema import conf_schema
 from dagflow.cli.app_arguments import AppArguments, app_command
 from dagflow.cli.prepare import built, spark_address
 from dagflow.cli.report_error import style_of
 from dagflow.config import SettingRow, effective, render_json, render_text
 from dagflow.config.effective import RUN
+from dagflow.model.graph.dag import OPERATOR_ATTRIBUTES
 from dagflow.model.graph.expand import ExpandedDag
 from dagflow.model.operator.ports import input_ports
 from dagflow.spark.connection.address import Address
 
 
 @app_command(
-    "config", help="Show every setting of an application, its operators and its run, with its value and where that comes from."
+    "config",
+    help="Show every setting of an application, its operators and its run, with its value and where that comes from.",
+    params=[click.Option(["--schema"], is_flag=True, help="Print the JSON schema of configuration files, for editors.")],
 )
-def command(arguments: AppArguments) -> None:
+def command(arguments: AppArguments, schema: bool) -> None:
     """Print the settings; secrets are hidden."""
     application = built(arguments)
+    if schema:
+        operators = {name: node.operator for name, node in application.expanded.operators.items()}
+        modules = {name: node.module for name, node in application.expanded.modules.items()}
+        settings = application.application.settings_class
+        of_files = conf_schema(application.application.name, settings, operators, modules, OPERATOR_ATTRIBUTES)
+        print(json.dumps(of_files, indent=2, ensure_ascii=False))
+        return
     rows = effective(
         application.application.settings_class,
         application.layers,
