@@ -22,7 +22,7 @@ BUDGET = {
     "dagflow/ledger": 1916,
     "dagflow/lineage": 1410,
     "dagflow/local": 713,
-    "dagflow/model": 4217,
+    "dagflow/model": 4221,
     "dagflow/packaging": 516,
     "dagflow/page": 1444,
     "dagflow/planning": 1009,
