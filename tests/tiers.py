@@ -16,6 +16,8 @@ from hypothesis import settings
 MARKERS = ("full", "nightly")
 STARTS_SPARK = ("spark", "cluster", "chaos")
 SMOKE, SPARK = "smoke", "spark"
+TRIES_LAWS = "check_operator"
+"""The function that tries properties with examples of its own."""
 
 
 def examples(count: int) -> int:
@@ -31,10 +33,15 @@ def mostly_nightly(cases: Iterable[Any], *in_ci: Any) -> list[Any]:
 
 
 def assign(item: pytest.Item) -> None:
-    """Mark a test that starts Spark or kills processes as `full`. Refuse a Spark test whose name does not say so."""
+    """Mark a test that starts Spark or kills processes as `full`, and one that tries laws as one of Hypothesis.
+
+    Refuse a Spark test whose name does not say so.
+    """
     names = {mark.name for mark in item.iter_markers()}
     if names.intersection(STARTS_SPARK) and not names.intersection((*MARKERS, SMOKE)):
         item.add_marker(pytest.mark.full)
+    if isinstance(item, pytest.Function) and TRIES_LAWS in item.function.__code__.co_names:
+        item.add_marker("hypothesis")  # so that the full tier tries it with all examples
     if names.intersection(("spark", "cluster")) and worker_of(item.nodeid) != SPARK:
         raise pytest.UsageError(f"{item.nodeid} uses Spark: put `spark` or `cluster` into its name, so that it shares one JVM")
 

@@ -169,7 +169,7 @@ LAWFUL = [TopN(2, "v", by="k"), Deduplicate(by="k"), Deduplicate(), Distinct(), 
 @pytest.mark.parametrize("operator", LAWFUL, ids=str)
 def test_the_laws_of_operators(operator: Any) -> None:
     rows = st.builds(Row, st.integers(0, 2), st.integers(0, 3) | st.none())
-    check_operator(operator, rows, port="input", max_examples=20)
+    check_operator(operator, rows, port="input", max_examples=examples(20))
 
 
 def windows(*batches: dict[str, Any]) -> dict[str, list[Any]]:
