@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from dagflow.local import pool
 from tests import tiers
+from tests.warm import warm_server
 
 # `make coverage` measures the processes of the tests; the processes that these start would only be slowed down.
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -49,3 +52,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return tiers.worker_of(nodeid)
 
     return Scheduling(config, log)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _warm_servers() -> Iterator[None]:
+    """Give launches of the tests' own process worker processes that start in a moment."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pool, "boot", warm_server)
+        yield

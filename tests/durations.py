@@ -1,4 +1,4 @@
-"""`python -m tests.durations quick.xml full.xml`: a table of the time that the tests of each folder take, by tier.
+"""`python -m tests.durations quick.xml full.xml`: a table of the time that the tests of each folder take, by tier, with budgets.
 
 The files are made by `pytest --junit-xml=quick.xml`. CI prints the table.
 """
@@ -12,6 +12,27 @@ from xml.etree import ElementTree
 
 DEPTH = 2
 """The number of folders below the root that a row of the table stands for."""
+
+BUDGET = {
+    "tests/operators": 1400,
+    "tests/conformance": 1400,
+    "tests/laws": 1300,
+    "tests/testing": 250,
+    "tests/cli": 250,
+    "tests/spark": 250,
+    "tests/cluster": 180,
+    "tests/benchmarks": 200,
+    "tests/chaos": 150,
+    "tests/logs": 150,
+    "tests/docs": 150,
+    "tests/runtime": 200,
+    "tests/local": 100,
+    "tests/project": 100,
+    "tests/lineage": 90,
+    "tests/state": 80,
+}
+"""The seconds that the tests of a folder may take in all of CI, on two quiet cores, summed over its workers; others: `OTHERS`."""
+OTHERS = 60
 
 
 def seconds_by_folder(report: Path) -> tuple[Counter[str], dict[str, float]]:
@@ -32,14 +53,16 @@ def table(reports: dict[str, Path]) -> list[str]:
     folders = sorted({folder for counts, _ in measured.values() for folder in counts})
     folders.sort(key=lambda folder: -sum(seconds.get(folder, 0.0) for _, seconds in measured.values()))
     lines = [
-        "| folder | " + " | ".join(f"{title}: tests | s" for title in measured) + " |",
-        "| --- |" + " --: | --: |" * len(measured),
+        "| folder | " + " | ".join(f"{title}: tests | s" for title in measured) + " | s of all | budget | |",
+        "| --- |" + " --: | --: |" * len(measured) + " --: | --: | --- |",
     ]
     for folder in folders:
         cells = [f"{counts[folder]:,} | {seconds.get(folder, 0.0):,.0f}" for counts, seconds in measured.values()]
-        lines.append(f"| {folder} | " + " | ".join(cells) + " |")
+        whole, budget = sum(seconds.get(folder, 0.0) for _, seconds in measured.values()), BUDGET.get(folder, OTHERS)
+        lines.append(f"| {folder} | {' | '.join(cells)} | {whole:,.0f} | {budget:,} | {'OVER' if whole > budget else ''} |")
     totals = [f"{counts.total():,} | {sum(seconds.values()):,.0f}" for counts, seconds in measured.values()]
-    return [*lines, "| all | " + " | ".join(totals) + " |"]
+    whole = sum(sum(seconds.values()) for _, seconds in measured.values())
+    return [*lines, f"| all | {' | '.join(totals)} | {whole:,.0f} | | |"]
 
 
 if __name__ == "__main__":

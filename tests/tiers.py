@@ -15,7 +15,11 @@ from hypothesis import settings
 
 MARKERS = ("full", "nightly")
 STARTS_SPARK = ("spark", "cluster", "chaos")
-SMOKE, SPARK = "smoke", "spark"
+SMOKE, SPARK, COMMANDS_ON_SPARK = "smoke", "spark", "commands on spark"
+_COMMANDS = re.compile(r"tests/(apps|benchmarks|chaos|cli|cluster|docs|logs|spark)/")
+"""The folders whose tests of Spark start most sessions in processes of their own, and take as long as all others together."""
+TRIES_LAWS = "check_operator"
+"""The function that tries properties with examples of its own."""
 
 
 def examples(count: int) -> int:
@@ -31,20 +35,26 @@ def mostly_nightly(cases: Iterable[Any], *in_ci: Any) -> list[Any]:
 
 
 def assign(item: pytest.Item) -> None:
-    """Mark a test that starts Spark or kills processes as `full`. Refuse a Spark test whose name does not say so."""
+    """Mark a test that starts Spark or kills processes as `full`, and one that tries laws as one of Hypothesis.
+
+    Refuse a Spark test whose name does not say so.
+    """
     names = {mark.name for mark in item.iter_markers()}
     if names.intersection(STARTS_SPARK) and not names.intersection((*MARKERS, SMOKE)):
         item.add_marker(pytest.mark.full)
-    if names.intersection(("spark", "cluster")) and worker_of(item.nodeid) != SPARK:
+    if isinstance(item, pytest.Function) and TRIES_LAWS in item.function.__code__.co_names:
+        item.add_marker("hypothesis")  # so that the full tier tries it with all examples
+    if names.intersection(("spark", "cluster")) and worker_of(item.nodeid) not in (SPARK, COMMANDS_ON_SPARK):
         raise pytest.UsageError(f"{item.nodeid} uses Spark: put `spark` or `cluster` into its name, so that it shares one JVM")
 
 
 def worker_of(nodeid: str) -> str:
-    """Return the name of the group of tests that one worker runs: a file, or all tests of Spark, which share one JVM.
+    """Return the name of the group of tests that one worker runs: a file, or tests of Spark that share one JVM.
 
+    There are two groups of those: one alone would take longer than a third of all tests, which CI gives to three workers.
     Of laws, each test is a group: a file of them takes longer than all others. The name of a test is all that pytest-xdist's
     scheduler knows of it.
     """
     if re.search("spark|cluster|connect", nodeid.lower()):
-        return SPARK
+        return COMMANDS_ON_SPARK if _COMMANDS.match(nodeid) else SPARK
     return nodeid if re.search(r"/test_(laws?|random_dags)\.py", nodeid) else nodeid.partition("::")[0]

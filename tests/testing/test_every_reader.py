@@ -156,7 +156,7 @@ def of_format(made: Format, write: Callable[[list[dict[str, Any]]], bytes], **pr
         type(made),
         lambda files, _: scan_reader_of(ScanReader(made), files=files),
         write(rows(6, 3)),
-        write(rows(900, 6_000)),
+        write(rows(300, 6_000)),
         buffer_bytes=64 * 1024,
         short=0.03,
         **properties,
@@ -165,18 +165,18 @@ def of_format(made: Format, write: Callable[[list[dict[str, Any]]], bytes], **pr
 
 LINES = text(8, 15)
 TABLE: dict[str, tuple[Any, bytes, bytes, dict[str, Any], int]] = {
-    "lines": (ReadAheadLineReaderContext, LINES, text(3_000), {}, 4096),
+    "lines": (ReadAheadLineReaderContext, LINES, text(1_000), {}, 4096),
     "lines that end with \\n, \\r\\n or \\r": (
         ReadAheadLineReaderContext,
         text(8, 15, (b"\n", b"\r\n", b"\r")),
-        text(3_000, 60, (b"\n", b"\r\n", b"\r")),
+        text(1_000, 60, (b"\n", b"\r\n", b"\r")),
         {"terminators": ["\n", "\r\n", "\r"]},
         4096,
     ),
     "lines with a long delimiter": (
         ReadAheadLineReaderContext,
         text(20, 15, (b"abcabd", b"abc")),
-        text(3_000, 60, (b"abcabd", b"abc", b"abcabcabd")),
+        text(1_000, 60, (b"abcabd", b"abc", b"abcabcabd")),
         {"terminators": "abcabd"},
         4096,
     ),
@@ -190,7 +190,7 @@ TABLE: dict[str, tuple[Any, bytes, bytes, dict[str, Any], int]] = {
     "records of a fixed length": (
         FixedRecordsReaderContext,
         b"ab" * 100,
-        b"0123456789" * 4_000,
+        b"0123456789" * 2_000,
         {"length": 30, "partial": "emit"},
         4096,
     ),

@@ -15,6 +15,7 @@ from dagflow import InputPort, MapState, Operator, OutputPort, ReaderRecord, Sta
 from dagflow.errors import HypothesisMissing, WrongRecordType
 from dagflow.testing import check_operator
 from operators import Console, Filter, FlatMap, Map, RecordWriter
+from tests.tiers import examples
 
 READ = st.builds(ReaderRecord, st.integers(0, 9), st.integers(0, 1000), st.text(max_size=3))
 
@@ -37,7 +38,7 @@ READ = st.builds(ReaderRecord, st.integers(0, 9), st.integers(0, 1000), st.text(
     ids=lambda value: repr(value)[:60],
 )
 def test_the_library_obeys(operator: Operator, records: Any) -> None:
-    check_operator(operator, records, max_examples=25)
+    check_operator(operator, records, max_examples=examples(25))
 
 
 @attrs.define
@@ -285,7 +286,7 @@ def appended(parts: list[list[int]]) -> list[int]:
     ],
 )
 def test_states_that_obey(state: State[Any], records: Any) -> None:
-    check_operator(kept(state), records)
+    check_operator(kept(state), records, max_examples=examples(50))
 
 
 @pytest.mark.parametrize(

@@ -68,19 +68,27 @@ def generic_fields(cls: type) -> list[tuple[Any, Any]]:
 
 def _bases(cls: type, bindings: Bindings) -> None:
     """Bind the variables of base classes: `class IntFilter(Filter[int])` binds that of `Filter`."""
+    for variable, argument in _arguments_of_bases(cls):
+        if not is_variable(argument):
+            bindings.setdefault(variable, argument)
+        elif argument in bindings:
+            bindings.setdefault(variable, bindings[argument])
+
+
+@cached
+def _arguments_of_bases(cls: type) -> list[tuple[Any, Any]]:
+    """Return the variables of base classes, each with its argument, in the order in which they are bound."""
+    found = []
     for base in getattr(cls, "__orig_bases__", ()):
         origin = get_origin(base)
-        if not isinstance(origin, type) or not issubclass(origin, Component):
-            continue
-        for variable, argument in zip(getattr(origin, "__parameters__", ()), get_args(base), strict=False):
-            if not variables_in(argument):
-                bindings.setdefault(variable, argument)
-            elif is_variable(argument) and argument in bindings:
-                bindings.setdefault(variable, bindings[argument])
-        _bases(origin, bindings)
+        if isinstance(origin, type) and issubclass(origin, Component):
+            pairs = zip(getattr(origin, "__parameters__", ()), get_args(base), strict=False)
+            found += [pair for pair in pairs if is_variable(pair[1]) or not variables_in(pair[1])]
+            found += _arguments_of_bases(origin)
     for base in cls.__bases__:
         if issubclass(base, Component) and base is not Component:
-            _bases(base, bindings)
+            found += _arguments_of_bases(base)
+    return found
 
 
 def _with_stand_ins(cls: type, variables: set[Any]) -> set[Any]:

@@ -262,9 +262,9 @@ def test_peek_shows_what_is_taken_back() -> None:
 
 
 def test_check_operator_finds_changes_that_do_not_cancel() -> None:
-    check_operator(Map(doubled), ORDERS, max_examples=20)
-    check_operator(Totals(), ORDERS, max_examples=20)
-    check_operator(GroupBy("customer", n=agg.count(), most=agg.max("worth")), ORDERS, port="input", max_examples=20)
+    check_operator(Map(doubled), ORDERS, max_examples=examples(20))
+    check_operator(Totals(), ORDERS, max_examples=examples(20))
+    check_operator(GroupBy("customer", n=agg.count(), most=agg.max("worth")), ORDERS, port="input", max_examples=examples(20))
 
     class Forgets(Totals):
         def end_window(self) -> None:

@@ -473,7 +473,9 @@ def test_many_rows_are_emitted_as_they_come_where_nothing_is_kept(monkeypatch: p
 
 
 def test_what_is_held_cancels() -> None:
-    check_operator(HeldChanges(), st.builds(Order, st.integers(0, 2), st.sampled_from("ab"), st.just(1.0)), max_examples=20)
+    check_operator(
+        HeldChanges(), st.builds(Order, st.integers(0, 2), st.sampled_from("ab"), st.just(1.0)), max_examples=examples(20)
+    )
 
 
 @pytest.mark.parametrize("record", [(1, "a", (None, 2.5)), {"a": [1, (2, None)]}, "text", b"bytes"])

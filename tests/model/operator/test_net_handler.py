@@ -19,6 +19,7 @@ from dagflow.planning.forms import preferred_form
 from dagflow.testing import Collector, OperatorTask, Window, check_operator, run_dag, run_operator
 from tests.conformance.orders import Order, Signed
 from tests.conformance.windows import InWindows
+from tests.tiers import examples
 
 ONE, OTHER = Order(1, "ada", 2.0), Order(2, "bob", 3.0)
 
@@ -228,7 +229,7 @@ class Standing(Operator):
 
 
 def test_the_laws_of_operators_hold() -> None:
-    check_operator(Standing(), CHANGES.map(lambda changes: ONE if not changes else changes[0][0]), max_examples=20)
+    check_operator(Standing(), CHANGES.map(lambda changes: ONE if not changes else changes[0][0]), max_examples=examples(20))
 
 
 def test_an_error_of_the_handler_ends_the_run_and_names_it() -> None:

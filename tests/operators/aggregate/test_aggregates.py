@@ -101,7 +101,7 @@ def test_counts(by: Any, key: Any) -> None:
 @pytest.mark.parametrize("by", ["customer", ("customer", "place"), None])
 def test_the_laws_of_operators(operator: Any, by: Any) -> None:
     made = operator(by=by) if operator is Count else operator("amount", by=by)
-    check_operator(made, SALES, port="input", max_examples=25)
+    check_operator(made, SALES, port="input", max_examples=examples(25))
 
 
 @pytest.mark.parametrize(("operator", "result"), CASES)

@@ -14,6 +14,7 @@ from dagflow.errors import KeyColumnRefused
 from dagflow.testing import OperatorTask, Window, check_operator, run_operator
 from operators import Deduplicate
 from operators.aggregate.deduplicate import FirstOfEach
+from tests.tiers import examples
 
 
 @attrs.frozen
@@ -61,7 +62,7 @@ def test_the_first_of_each(by: Any, key: Any) -> None:
         assert run_operator(Deduplicate(by=by, scope="window"), {"input": visits})["output"] == first_of(visits, key)
 
     hold()
-    check_operator(Deduplicate(by=by, scope="window"), VISITS, max_examples=20)
+    check_operator(Deduplicate(by=by, scope="window"), VISITS, max_examples=examples(20))
 
 
 @pytest.mark.full
@@ -73,8 +74,8 @@ def test_the_best_of_each(by: Any, key: Any) -> None:
         assert Counter(map(str, found)) == Counter(map(str, best_of(visits, key)))
 
     hold()
-    check_operator(Deduplicate(by=by), VISITS, max_examples=20)
-    check_operator(Deduplicate(by=by, keep="last", order_by="day"), VISITS, max_examples=20)
+    check_operator(Deduplicate(by=by), VISITS, max_examples=examples(20))
+    check_operator(Deduplicate(by=by, keep="last", order_by="day"), VISITS, max_examples=examples(20))
 
 
 def test_a_key_of_lists_is_refused() -> None:

@@ -127,7 +127,7 @@ def check(name: str, case: Case, *, is_changing: bool, partial: bool = False) ->
 
 
 @pytest.mark.parametrize("name", RANKINGS)
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(case=cases(), partial=st.booleans(), small=st.booleans())
 def test_any_changes(name: str, case: Case, partial: bool, small: bool) -> None:
     with small_portions(small=small):
@@ -135,7 +135,7 @@ def test_any_changes(name: str, case: Case, partial: bool, small: bool) -> None:
 
 
 @pytest.mark.parametrize("name", RANKINGS)
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(case=cases(changes=False), partial=st.booleans(), small=st.booleans())
 def test_any_rows_that_stay(name: str, case: Case, partial: bool, small: bool) -> None:
     with small_portions(small=small):
@@ -169,7 +169,7 @@ LAWFUL = [TopN(2, "v", by="k"), Deduplicate(by="k"), Deduplicate(), Distinct(), 
 @pytest.mark.parametrize("operator", LAWFUL, ids=str)
 def test_the_laws_of_operators(operator: Any) -> None:
     rows = st.builds(Row, st.integers(0, 2), st.integers(0, 3) | st.none())
-    check_operator(operator, rows, port="input", max_examples=20)
+    check_operator(operator, rows, port="input", max_examples=examples(20))
 
 
 def windows(*batches: dict[str, Any]) -> dict[str, list[Any]]:

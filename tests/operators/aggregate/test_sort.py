@@ -102,7 +102,7 @@ def test_changes_come_to_the_rows_that_stand(windows: list[list[dict[str, Any]]]
 @pytest.mark.parametrize("limit", [None, 2])
 def test_the_laws_of_operators(limit: int | None) -> None:
     items = st.builds(Item, st.sampled_from([0.0, 1.5, None]), st.sampled_from(["", "a", "b"]))
-    check_operator(Sort[Item](("-a", "b"), limit=limit), items, port="input", max_examples=15)
+    check_operator(Sort[Item](("-a", "b"), limit=limit), items, port="input", max_examples=examples(15))
 
 
 def written(folder: Path) -> list[dict[str, Any]]:

@@ -68,8 +68,8 @@ def test_the_order_of_arrival_does_not_matter(words: list[Word]) -> None:
 
 @pytest.mark.parametrize("by", [None, "language", ("language", "text")])
 def test_the_laws_of_operators(by: Any) -> None:
-    check_operator(TopN(2, "count", by=by), WORDS, max_examples=40)
-    check_operator(TopN(1, "count", by=by, smallest=True), WORDS, max_examples=20)
+    check_operator(TopN(2, "count", by=by), WORDS, max_examples=examples(40))
+    check_operator(TopN(1, "count", by=by, smallest=True), WORDS, max_examples=examples(20))
 
 
 @pytest.mark.full

@@ -17,6 +17,7 @@ from operators import Expect, Filter, Map, Sample, Select, Split, col, when
 from operators.expressions import programs
 from operators.transform.errors import ExpressionFailed, ExpressionRefused
 from operators.transform.expressions import values_of
+from tests.tiers import examples
 
 ROWS = pa.record_batch({"shop": ["a", "b", None], "n": pa.array([1, 2, None], pa.int32())})
 
@@ -40,7 +41,7 @@ class Sale:
 
 def test_records_of_a_class_are_rows() -> None:
     assert run_operator(Filter[Sale](col("n") > 1), {"input": [Sale("a", 1), Sale("b", 2)]})["output"] == [Sale("b", 2)]
-    check_operator(Filter[Sale](col("n") > 1), st.builds(Sale, st.text(max_size=1), st.integers(0, 3)))
+    check_operator(Filter[Sale](col("n") > 1), st.builds(Sale, st.text(max_size=1), st.integers(0, 3)), max_examples=examples(50))
 
 
 def test_the_name_of_an_expectation_is_its_text() -> None:

@@ -21,6 +21,7 @@ from dagflow.ledger import read_dataset
 from dagflow.planning.steps import make_plan
 from dagflow.testing import check_operator, run_dag, run_operator
 from operators import Count, FlatMap, Map, ParquetWriter, col
+from tests.tiers import examples
 
 
 class Typed(TypedDict):
@@ -133,7 +134,7 @@ def test_no_value_becomes_another(values: list[Any]) -> None:
 
 
 def test_the_laws_of_operators() -> None:
-    check_operator(Map(typed), st.text("ab", max_size=3), port="input", max_examples=15)
+    check_operator(Map(typed), st.text("ab", max_size=3), port="input", max_examples=examples(15))
 
 
 def test_columns_of_an_expression_are_refused() -> None:

@@ -16,13 +16,14 @@ from dagflow.testing import Collector, Window, check_operator, run_dag, run_oper
 from operators import Expect, Map
 from operators.transform.errors import ExpressionRefused
 from tests.conformance.windows import InWindows
+from tests.tiers import examples
 
 NUMBERS = st.lists(st.integers(-3, 3), max_size=20)
 
 
 def test_the_laws_hold() -> None:
-    check_operator(Expect[int](lambda n: n > 0), st.integers(-3, 3))
-    check_operator(Expect[int](pc.field("value") > 0), st.integers(-3, 3))
+    check_operator(Expect[int](lambda n: n > 0), st.integers(-3, 3), max_examples=examples(50))
+    check_operator(Expect[int](pc.field("value") > 0), st.integers(-3, 3), max_examples=examples(50))
 
 
 @given(NUMBERS)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from dagflow import DAG, ReaderRecord
 from dagflow.testing import Collector, OperatorTask, check_operator, run_dag, run_operator
 from operators import FileInput, Sample
+from tests.tiers import examples
 
 
 def sample(records: list[Any], fraction: float = 0.5, **more: Any) -> list[Any]:
@@ -20,11 +21,13 @@ def sample(records: list[Any], fraction: float = 0.5, **more: Any) -> list[Any]:
 
 
 def test_the_laws_of_operators() -> None:
-    check_operator(Sample[str](0.5), st.text(max_size=3))
-    check_operator(Sample[int](0.3, key=lambda n: n % 7), st.integers(0, 99))
-    check_operator(Sample[int](0.3, key=pc.field("value")), st.integers(0, 99))
+    check_operator(Sample[str](0.5), st.text(max_size=3), max_examples=examples(50))
+    check_operator(Sample[int](0.3, key=lambda n: n % 7), st.integers(0, 99), max_examples=examples(50))
+    check_operator(Sample[int](0.3, key=pc.field("value")), st.integers(0, 99), max_examples=examples(50))
     check_operator(
-        Sample[ReaderRecord[str]](0.5), st.builds(ReaderRecord, st.integers(0, 3), st.integers(0, 99), st.text(max_size=3))
+        Sample[ReaderRecord[str]](0.5),
+        st.builds(ReaderRecord, st.integers(0, 3), st.integers(0, 99), st.text(max_size=3)),
+        max_examples=examples(50),
     )
 
 

@@ -20,6 +20,7 @@ from dagflow.model.graph.dag import PortName
 from dagflow.testing import Collector, OperatorTask, check_operator, run_dag, run_operator
 from operators import CsvFormat, FileSplitterInput, GroupBy, ParquetWriter, ScanReader, Select, agg, col, lit
 from operators.transform.errors import ExpressionFailed, ExpressionRefused
+from tests.tiers import examples
 
 SALES = pa.record_batch({"shop": ["b", "a"], "price": [5, 7], "count": pa.array([2, 3], pa.int8())})
 
@@ -81,7 +82,7 @@ class Sale:
 def test_records_of_a_class_are_rows() -> None:
     rows = run_operator(Select("shop", twice=col("price") * 2), {"input": [Sale("a", 1), Sale("b", 2)]})["output"]
     assert rows == [{"shop": "a", "twice": 2}, {"shop": "b", "twice": 4}]
-    check_operator(Select("price"), st.builds(Sale, st.text(max_size=1), st.integers(0, 3)))
+    check_operator(Select("price"), st.builds(Sale, st.text(max_size=1), st.integers(0, 3)), max_examples=examples(50))
 
 
 @attrs.define

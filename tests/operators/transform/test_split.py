@@ -17,6 +17,7 @@ from dagflow.model.graph.dag import PortName
 from dagflow.testing import Collector, OperatorTask, check_operator, run_dag, run_operator
 from operators import FileInput, Split
 from operators.transform.errors import ExpressionRefused
+from tests.tiers import examples
 
 NUMBERS = st.lists(st.integers(-50, 50), max_size=30)
 FUNCTIONS: dict[str, Any] = {"small": lambda n: n < 10, "even": lambda n: n % 2 == 0, "negative": lambda n: n < 0}
@@ -55,8 +56,8 @@ def test_first_is_a_partition_of_what_arrives(numbers: list[int]) -> None:
 
 @pytest.mark.parametrize("predicates", [FUNCTIONS, EXPRESSIONS])
 def test_the_laws_of_operators(predicates: dict[str, Any]) -> None:
-    check_operator(Split[int](predicates), st.integers(-20, 20))
-    check_operator(Split[int](predicates, matches="all"), st.integers(-20, 20))
+    check_operator(Split[int](predicates), st.integers(-20, 20), max_examples=examples(50))
+    check_operator(Split[int](predicates, matches="all"), st.integers(-20, 20), max_examples=examples(50))
 
 
 def test_null_is_not_true() -> None:

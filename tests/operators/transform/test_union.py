@@ -23,6 +23,7 @@ from dagflow.model.operator.ports import input_ports
 from dagflow.testing import Collector, OperatorTask, check_operator, run_dag, run_operator
 from operators import FileInput, Filter, Map, ParquetWriter, Select, Union, col
 from operators.transform.errors import ExpressionRefused
+from tests.tiers import examples
 
 
 @given(st.lists(st.lists(st.integers()), min_size=1, max_size=5))
@@ -42,7 +43,7 @@ def test_each_form(form: str) -> None:
 
 
 def test_the_laws_of_operators() -> None:
-    check_operator(Union[str](3), st.text(max_size=3), port="input_2")
+    check_operator(Union[str](3), st.text(max_size=3), port="input_2", max_examples=examples(50))
 
 
 @pytest.mark.parametrize("dumps", [pickle.dumps, cloudpickle.dumps])
