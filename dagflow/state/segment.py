@@ -10,6 +10,7 @@ a Bloom filter of their codes: a lookup that it answers reads no block.
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -121,31 +122,29 @@ def write(store: Store, window: int, head: dict[str, Any], layers: Sequence[Laye
     """Publish a segment."""
     import numpy as np
 
-    pieces: list[bytes | memoryview] = []
-    size, described, tables = 0, [], []
+    file = io.BytesIO()  # each block is hashed and copied while the processor has it at hand
+
+    def added(code: int, rows: int, data: Any) -> tuple[int, int, int, int, bytes]:
+        at = file.tell()
+        file.write(data)
+        return code, at, file.tell(), rows, hash_bytes(memoryview(data))[7:].encode()
+
+    described, tables = [], []
     for level, start, stop, content in layers:
         named = []
         for table, rows in content.items():
-            blocks = []
-            for first, block in cut(rows, BLOCK):
-                data = memoryview(block.serialize())
-                blocks.append((first, size, size + len(data), block.num_rows, hash_bytes(data)[7:].encode()))
-                pieces.append(data)
-                size += len(data)
+            blocks = [added(first, block.num_rows, block.serialize()) for first, block in cut(rows, BLOCK)]
             if has_bloom := len(rows) >= _BLOOM_ROWS:
-                data = bloom_of(rows.codes).data.cast("B")
-                blocks.append((0, size, size + len(data), 0, hash_bytes(data)[7:].encode()))
-                pieces.append(data)
-                size += len(data)
+                blocks.append(added(0, 0, bloom_of(rows.codes).data.cast("B")))
             named.append([*table, str(rows.batch.schema.field(1).type), rows.columns, len(blocks) - has_bloom, int(has_bloom)])
             tables.append(np.array(blocks, dtype=_BLOCKS))
         described.append([level, start, stop, weight_of(content), named])
     record = f"{FOLDER}/{window:010d}"
     body = (dumps({**head, "filter": _FILTER, "own": described}), b"\n", *(each.tobytes() for each in tables))
     index = seal(record, body)
-    segment = b"".join((*pieces, index, b"%010d\n" % len(index)))
-    ref = SegmentRef(_name(record, seal_of(index)), seal_of(index), len(segment))
-    if not store.create(ref.name, segment):
+    file.write(index + b"%010d\n" % len(index))
+    ref = SegmentRef(_name(record, seal_of(index)), seal_of(index), file.tell())
+    if not store.create(ref.name, file.getbuffer()):
         check(store, ref.name, window, ref)  # an earlier attempt, or a launch that died before its plan, wrote the same
     return ref
 
@@ -361,9 +360,12 @@ def _bits_of(hashes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the bits that hashes set in their words: five, or fewer where some are the same."""
     import numpy as np
 
-    bits = np.zeros(len(hashes), dtype=np.uint64)
-    for shift in range(0, 30, 6):
-        bits |= np.uint64(1) << (hashes >> np.uint64(shift) & np.uint64(63))
+    one, numbers = np.uint64(1), hashes.view(np.int64)
+    bits: np.ndarray[Any, Any] = one << (hashes >> np.uint64(24) & np.uint64(63))
+    single = one << np.arange(64, dtype=np.uint64)
+    pairs = (single[:, None] | single).ravel()  # of the numbers of two bits: a look at it costs less than to shift twice
+    bits |= pairs[numbers & 4095]
+    bits |= pairs[(numbers >> 12) & 4095]
     return bits
 
 
