@@ -22,7 +22,7 @@ from dagflow.model.types.keys import mixed_all
 from dagflow.model.types.plain_data import dumps, loads
 from dagflow.model.types.spilled_rows import Runs
 from dagflow.state.errors import SegmentDamaged, SegmentMissing
-from dagflow.storage import SealedRecord, Store, hash_bytes, seal, seal_of, unseal
+from dagflow.storage import SealedRecord, Store, hash_bytes, is_object_store, seal, seal_of, unseal
 from dagflow.storage.records.errors import RecordDamaged, RecordMisplaced, RecordRefused
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ _INDEX = 64 << 10  # bytes that are read at the end of a segment, which mostly h
 _BLOOM_ROWS = 1024
 _FILTER = 2
 """The version of Bloom filters. Those of other versions are not used."""
-_GAP = 64 << 10  # bytes between two blocks that are read along rather than by a second request
+_GAP, _FAR_GAP = 64 << 10, 128 << 10
+"""The bytes between two blocks that are read along rather than by a second request, which takes longest from an object store."""
 
 MapId = tuple[str, str]
 """An operator's name, and that of its `MapState` or `TableState`."""
@@ -245,7 +246,7 @@ class OpenSegment:
         import pyarrow as pa
 
         schema, found = table.schema(), []
-        runs = _runs(table.blocks, numbers)
+        runs = _runs(table.blocks, numbers, _FAR_GAP if is_object_store(self._store.url) else _GAP)
         ranges = [(int(run[0]["start"]), int(run[-1]["stop"])) for run in runs]
         for run, (start, _), data in zip(runs, ranges, self._parts(ranges), strict=True):
             for block in run.tolist():
@@ -369,12 +370,12 @@ def _bits_of(hashes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return bits
 
 
-def _runs(blocks: np.ndarray[Any, Any], numbers: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
-    """Return blocks, those together that are read by one request."""
+def _runs(blocks: np.ndarray[Any, Any], numbers: np.ndarray[Any, Any], gap: int) -> list[np.ndarray[Any, Any]]:
+    """Return blocks, those together that are read by one request: at most `gap` bytes lie between two of them."""
     import numpy as np
 
     chosen = blocks[numbers]
-    apart = chosen["start"][1:] - chosen["stop"][:-1] > _GAP
+    apart = chosen["start"][1:] - chosen["stop"][:-1] > gap
     return np.split(chosen, np.flatnonzero(apart) + 1)
 
 
