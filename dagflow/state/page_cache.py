@@ -139,12 +139,12 @@ class CachedStore:
         """The place of the records, for messages."""
         return self.store.url
 
-    def create(self, name: str, data: bytes) -> bool:
+    def create(self, name: str, data: bytes | memoryview) -> bool:
         """See `Store.create`."""
         created = self.store.create(name, data)
         if created:
             pages = range(-(-len(data) // PAGE))
-            self.cache.put(self._segment(name), {number: data[number * PAGE : (number + 1) * PAGE] for number in pages})
+            self.cache.put(self._segment(name), {number: bytes(data[number * PAGE : (number + 1) * PAGE]) for number in pages})
         return created
 
     def read(self, name: str) -> bytes | None:

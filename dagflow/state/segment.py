@@ -10,6 +10,7 @@ a Bloom filter of their codes: a lookup that it answers reads no block.
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from dagflow.model.types.keys import mixed_all
 from dagflow.model.types.plain_data import dumps, loads
 from dagflow.model.types.spilled_rows import Runs
 from dagflow.state.errors import SegmentDamaged, SegmentMissing
-from dagflow.storage import SealedRecord, Store, hash_bytes, seal, seal_of, unseal
+from dagflow.storage import SealedRecord, Store, hash_bytes, is_object_store, seal, seal_of, unseal
 from dagflow.storage.records.errors import RecordDamaged, RecordMisplaced, RecordRefused
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ _INDEX = 64 << 10  # bytes that are read at the end of a segment, which mostly h
 _BLOOM_ROWS = 1024
 _FILTER = 2
 """The version of Bloom filters. Those of other versions are not used."""
-_GAP = 64 << 10  # bytes between two blocks that are read along rather than by a second request
+_GAP, _FAR_GAP = 64 << 10, 128 << 10
+"""The bytes between two blocks that are read along rather than by a second request, which takes longest from an object store."""
 
 MapId = tuple[str, str]
 """An operator's name, and that of its `MapState` or `TableState`."""
@@ -121,31 +123,29 @@ def write(store: Store, window: int, head: dict[str, Any], layers: Sequence[Laye
     """Publish a segment."""
     import numpy as np
 
-    pieces: list[bytes | memoryview] = []
-    size, described, tables = 0, [], []
+    file = io.BytesIO()  # each block is hashed and copied while the processor has it at hand
+
+    def added(code: int, rows: int, data: Any) -> tuple[int, int, int, int, bytes]:
+        at = file.tell()
+        file.write(data)
+        return code, at, file.tell(), rows, hash_bytes(memoryview(data))[7:].encode()
+
+    described, tables = [], []
     for level, start, stop, content in layers:
         named = []
         for table, rows in content.items():
-            blocks = []
-            for first, block in cut(rows, BLOCK):
-                data = memoryview(block.serialize())
-                blocks.append((first, size, size + len(data), block.num_rows, hash_bytes(data)[7:].encode()))
-                pieces.append(data)
-                size += len(data)
+            blocks = [added(first, block.num_rows, block.serialize()) for first, block in cut(rows, BLOCK)]
             if has_bloom := len(rows) >= _BLOOM_ROWS:
-                data = bloom_of(rows.codes).data.cast("B")
-                blocks.append((0, size, size + len(data), 0, hash_bytes(data)[7:].encode()))
-                pieces.append(data)
-                size += len(data)
+                blocks.append(added(0, 0, bloom_of(rows.codes).data.cast("B")))
             named.append([*table, str(rows.batch.schema.field(1).type), rows.columns, len(blocks) - has_bloom, int(has_bloom)])
             tables.append(np.array(blocks, dtype=_BLOCKS))
         described.append([level, start, stop, weight_of(content), named])
     record = f"{FOLDER}/{window:010d}"
     body = (dumps({**head, "filter": _FILTER, "own": described}), b"\n", *(each.tobytes() for each in tables))
     index = seal(record, body)
-    segment = b"".join((*pieces, index, b"%010d\n" % len(index)))
-    ref = SegmentRef(_name(record, seal_of(index)), seal_of(index), len(segment))
-    if not store.create(ref.name, segment):
+    file.write(index + b"%010d\n" % len(index))
+    ref = SegmentRef(_name(record, seal_of(index)), seal_of(index), file.tell())
+    if not store.create(ref.name, file.getbuffer()):
         check(store, ref.name, window, ref)  # an earlier attempt, or a launch that died before its plan, wrote the same
     return ref
 
@@ -246,7 +246,7 @@ class OpenSegment:
         import pyarrow as pa
 
         schema, found = table.schema(), []
-        runs = _runs(table.blocks, numbers)
+        runs = _runs(table.blocks, numbers, _FAR_GAP if is_object_store(self._store.url) else _GAP)
         ranges = [(int(run[0]["start"]), int(run[-1]["stop"])) for run in runs]
         for run, (start, _), data in zip(runs, ranges, self._parts(ranges), strict=True):
             for block in run.tolist():
@@ -361,18 +361,21 @@ def _bits_of(hashes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the bits that hashes set in their words: five, or fewer where some are the same."""
     import numpy as np
 
-    bits = np.zeros(len(hashes), dtype=np.uint64)
-    for shift in range(0, 30, 6):
-        bits |= np.uint64(1) << (hashes >> np.uint64(shift) & np.uint64(63))
+    one, numbers = np.uint64(1), hashes.view(np.int64)
+    bits: np.ndarray[Any, Any] = one << (hashes >> np.uint64(24) & np.uint64(63))
+    single = one << np.arange(64, dtype=np.uint64)
+    pairs = (single[:, None] | single).ravel()  # of the numbers of two bits: a look at it costs less than to shift twice
+    bits |= pairs[numbers & 4095]
+    bits |= pairs[(numbers >> 12) & 4095]
     return bits
 
 
-def _runs(blocks: np.ndarray[Any, Any], numbers: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
-    """Return blocks, those together that are read by one request."""
+def _runs(blocks: np.ndarray[Any, Any], numbers: np.ndarray[Any, Any], gap: int) -> list[np.ndarray[Any, Any]]:
+    """Return blocks, those together that are read by one request: at most `gap` bytes lie between two of them."""
     import numpy as np
 
     chosen = blocks[numbers]
-    apart = chosen["start"][1:] - chosen["stop"][:-1] > _GAP
+    apart = chosen["start"][1:] - chosen["stop"][:-1] > gap
     return np.split(chosen, np.flatnonzero(apart) + 1)
 
 

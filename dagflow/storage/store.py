@@ -33,7 +33,7 @@ class Store(Protocol):
         """The place of the records, for messages."""
         ...
 
-    def create(self, name: str, data: bytes) -> bool:
+    def create(self, name: str, data: bytes | memoryview) -> bool:
         """Publish a record if there is none of that name. Return True if this call did it, False if the name exists.
 
         An object store may lose the answer to a write, and finds its own record by its bytes then. So on object stores, the call
@@ -100,7 +100,7 @@ class MemoryStore:
         self._records: dict[str, bytes] = {}
         self._lock = threading.Lock()
 
-    def create(self, name: str, data: bytes) -> bool:
+    def create(self, name: str, data: bytes | memoryview) -> bool:
         """See `Store.create`."""
         check_name(name)
         with self._lock:

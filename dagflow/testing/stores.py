@@ -37,7 +37,7 @@ class CountingStore:
         """The other store's."""
         return self.inner.url
 
-    def create(self, name: str, data: bytes) -> bool:
+    def create(self, name: str, data: bytes | memoryview) -> bool:
         """See `Store.create`."""
         self._begin("create", name)
         self.bytes_created += len(data)

@@ -52,6 +52,7 @@ _MASK = (1 << _DIGIT) - 1
 _NAN, _INFINITY, _MINUS_INFINITY = 1000, 1001, 1002
 """The digits that count what is not finite."""
 _CARRY = 1 << 61
+_CACHED = 1 << 14  # floats whose digits are added up at once: they, and what is made of them, fit a core's own cache
 _DENSE = 4  # the most places of integers for each of them, where they are numbered by their places and not sorted
 
 
@@ -677,18 +678,31 @@ def _digits(codes: Ints, values: Any, groups: int, sign: int) -> tuple[Ints, pa.
             some = np.flatnonzero(numbers)
             found.append((some, np.full(len(some), kind), numbers[some] * sign))
         codes, values = codes[is_finite], values[is_finite]
+    sums: dict[int, Any] = {}
+    step = max(_CACHED, groups)
+    for start in range(0, len(values), step):
+        _add_digits(sums, codes[start : start + step], values[start : start + step], groups)
+    for digit, each in sums.items():
+        some = np.flatnonzero(each)
+        found.append((some, np.full(len(some), digit), each[some] * sign))
+    codes, digits, numbers = (np.concatenate(each).astype(np.int64) for each in zip(*found, strict=True))
+    return codes, pa.array(digits, pa.int32()), numbers
+
+
+def _add_digits(sums: dict[int, Any], codes: Ints, values: Any, groups: int) -> None:
+    """Add the digits of finite floats to the sums of each digit by group."""
     while len(values) and (largest := float(max(values.max(), -values.min()))):
         digit = (math.frexp(largest)[1] - 1 + _BIAS) // _DIGIT
-        whole = np.trunc(_scaled(values, _BIAS - digit * _DIGIT))
-        values = values - _scaled(whole, digit * _DIGIT - _BIAS)  # exact: what is behind the bits of the digit
-        sums = np.bincount(codes, whole, minlength=groups)
-        some = np.flatnonzero(sums)
-        found.append((some, np.full(len(some), digit), sums[some] * sign))
+        whole = _scaled(values, _BIAS - digit * _DIGIT)
+        np.trunc(whole, out=whole)
+        rest = _scaled(whole, digit * _DIGIT - _BIAS)
+        values = np.subtract(values, rest, out=rest)  # exact: what is behind the bits of the digit
+        sums[digit] = sums.get(digit, 0.0) + (
+            np.bincount(codes, whole, minlength=groups) if groups > 1 else whole.sum(keepdims=True)
+        )
         is_left = values != 0
         if 2 * np.count_nonzero(is_left) < len(values):
             codes, values = codes[is_left], values[is_left]
-    codes, digits, numbers = (np.concatenate(each).astype(np.int64) for each in zip(*found, strict=True))
-    return codes, pa.array(digits, pa.int32()), numbers
 
 
 def _scaled(values: Any, bits: int) -> Any:

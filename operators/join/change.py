@@ -122,6 +122,8 @@ class JoinChange:
             yield pa.nulls(len(some), pa.int64()), pa.array(some)
 
     def _pairs(self, lefts: Ints, rights: Ints, *, keep_all: bool) -> Iterator[Pairs]:
+        if not len(lefts):
+            return
         partners = Partners.of(self.right.codes[rights], len(self.has_right[0]))
         numbers = pa.array(rights)
         for rows, at in partners.pairs(self.left.codes[lefts], keep_all=keep_all):

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from dagflow import KeyedTable, OperatorContext, TableKeys
-from dagflow.arrow_types.buffers import of_marks, order_of
+from dagflow.arrow_types.buffers import of_marks, of_numbers, order_of
 from operators.aggregate.accumulators import comparable, group_codes
 from operators.join.errors import JoinColumnChanged
 
@@ -118,20 +118,25 @@ class KeptRows:
         is_new = arrived.signs > 0
         gone = _taken_back(old, _where(arrived.rows, (codes >= 0) & ~is_new), self.context)
         added = is_new & (codes >= 0)
-        fewer, more = (np.bincount(some, minlength=len(keys)) for some in (old_codes[gone], codes[added]))
-        after = counts - fewer + more
-        holes, holes_of = numbers[gone], old_codes[gone]
-        nth, of = ranks(codes[added]), codes[added]
-        hole = np.append(holes, 0)[np.minimum((np.cumsum(fewer) - fewer)[of] + nth, len(holes))]
-        places = np.where(nth < fewer[of], hole, (counts - fewer)[of] + nth)
-        is_open = (ranks(holes_of) >= more[holes_of]) & (holes < after[holes_of])
-        moved = ~gone & (numbers >= after[old_codes])
-        rows = _together(_where(old, moved), _where(arrived.rows, added))
-        own = keys.take(np.concatenate([old_codes[moved], of])).numbered(np.concatenate([holes[is_open], places]))
+        order = order_of(codes[added])  # that of the state, which finds these rows sorted
+        rows, of = _where(arrived.rows, added).take(of_numbers(order)), codes[added][order]
+        nth, more = ranks(of), np.bincount(of, minlength=len(keys))
+        places = counts[of] + nth
+        if gone.any():  # others get the numbers of those that go: new rows first, then the last ones of those that stay
+            fewer = np.bincount(old_codes[gone], minlength=len(keys))
+            after = counts - fewer + more
+            holes, holes_of = numbers[gone], old_codes[gone]
+            hole = holes[np.minimum((np.cumsum(fewer) - fewer)[of] + nth, len(holes) - 1)]
+            is_open = (ranks(holes_of) >= more[holes_of]) & (holes < after[holes_of])
+            moved = ~gone & (numbers >= after[old_codes])
+            rows, places = (
+                _together(_where(old, moved), rows),
+                np.concatenate([holes[is_open], np.where(nth < fewer[of], hole, places - fewer[of])]),
+            )
+            of = np.concatenate([old_codes[moved], of])
         if rows.num_rows:
-            self.table.put(own, {f"{_PREFIX}{name}": rows.column(name) for name in schema.names})
-        lost = np.maximum(counts - after, 0)
-        if lost.any():
+            self.table.put(keys.take(of).numbered(places), {f"{_PREFIX}{name}": rows.column(name) for name in schema.names})
+        if gone.any() and (lost := np.maximum(counts - after, 0)).any():
             at = np.repeat(np.arange(len(keys)), lost)
             self.table.remove(keys.take(at).numbered(after[at] + _counted_up(lost)))
         stays = is_new | (codes < 0)

@@ -190,7 +190,7 @@ def test_an_object_store_keeps_a_hundred_records_of_events() -> None:
 
 def test_an_object_store_that_takes_no_events_is_told_once() -> None:
     class Full(MemoryStore):
-        def create(self, name: str, data: bytes) -> bool:
+        def create(self, name: str, data: bytes | memoryview) -> bool:
             raise OSError("no room")
 
     heard: list[Event] = []

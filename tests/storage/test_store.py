@@ -181,19 +181,19 @@ def test_the_counting_store_counts_and_fails_when_told():
 class Careless(MemoryStore):
     """Ignores the condition."""
 
-    def create(self, name: str, data: bytes) -> bool:
-        self._records[name] = data
+    def create(self, name: str, data: bytes | memoryview) -> bool:
+        self._records[name] = bytes(data)
         return True
 
 
 class LooksFirst(MemoryStore):
     """Looks, and writes then."""
 
-    def create(self, name: str, data: bytes) -> bool:
+    def create(self, name: str, data: bytes | memoryview) -> bool:
         if self.read(name) is not None:
             return False
         threading.Event().wait(0.002)
-        self._records[name] = data
+        self._records[name] = bytes(data)
         return True
 
 
@@ -218,7 +218,7 @@ def test_the_probe_waits_for_a_listing_that_is_old(monkeypatch):
 
 
 class Broken(MemoryStore):
-    def create(self, name: str, data: bytes) -> bool:
+    def create(self, name: str, data: bytes | memoryview) -> bool:
         raise RuntimeError("no such bucket")
 
 

@@ -64,7 +64,7 @@ class LocalStore:
         """Return the path of a record. Raises BadRecordName, and PathOutside where a link leads out of the folder."""
         return inside(self.folder, check_name(name))
 
-    def create(self, name: str, data: bytes) -> bool:
+    def create(self, name: str, data: bytes | memoryview) -> bool:
         """See `Store.create`. Costs about 0.05 ms, and two syncs of the disk when durable."""
         path = self._path(name)
         folder = os.path.dirname(path)
@@ -152,7 +152,7 @@ class LocalStore:
                                 removed += 1
         return removed
 
-    def _publish(self, folder: str, path: str, data: bytes) -> bool:
+    def _publish(self, folder: str, path: str, data: bytes | memoryview) -> bool:
         attempts = _ATTEMPTS
         while True:
             attempts -= 1
@@ -167,7 +167,7 @@ class LocalStore:
                 with suppress(OSError):  # a leftover is harmless, and the outcome stands
                     os.unlink(temporary)
 
-    def _write(self, folder: str, data: bytes) -> tuple[str, int]:
+    def _write(self, folder: str, data: bytes | memoryview) -> tuple[str, int]:
         """Write a temporary file, and return its path and its descriptor, which is open."""
         temporary = f"{folder}/{_TEMPORARY}{os.urandom(12).hex()}"
         descriptor = self._open_new(folder, temporary)

@@ -48,7 +48,7 @@ class FsspecStore:
     def __repr__(self) -> str:
         return f"FsspecStore({self.url!r})"
 
-    def create(self, name: str, data: bytes) -> bool:
+    def create(self, name: str, data: bytes | memoryview) -> bool:
         """See `Store.create`. After a lost answer, the record is read back, and sent again if it is not there.
 
         Drivers repeat requests by themselves. If an answer was lost on the way, the repeated request is refused, because the
@@ -56,6 +56,7 @@ class FsspecStore:
         """
         target = inside(self.url, check_name(name))
         driver, path = self._files.resolve(target)
+        data = bytes(data)
         for attempt in range(_ATTEMPTS):
             try:
                 self._send_through(driver, path, data)

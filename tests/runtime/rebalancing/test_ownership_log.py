@@ -45,7 +45,7 @@ class RacyStore(MemoryStore):
 
     before_create: Callable[[], None] | None = None
 
-    def create(self, name: str, data: bytes) -> bool:
+    def create(self, name: str, data: bytes | memoryview) -> bool:
         action, self.before_create = self.before_create, None
         if action is not None:
             action()

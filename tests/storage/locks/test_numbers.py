@@ -392,7 +392,7 @@ class Turns:
         self.theirs.release()
         self.mine.acquire()
 
-    def create(self, name: str, data: bytes) -> bool:
+    def create(self, name: str, data: bytes | memoryview) -> bool:
         self.take()
         return self.inner.create(name, data)
 
