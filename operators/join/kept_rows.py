@@ -121,10 +121,10 @@ class KeptRows:
         order = order_of(codes[added])  # that of the state, which finds these rows sorted
         rows, of = _where(arrived.rows, added).take(of_numbers(order)), codes[added][order]
         nth, more = ranks(of), np.bincount(of, minlength=len(keys))
-        places = counts[of] + nth
+        places, after = counts[of] + nth, counts + more
         if gone.any():  # others get the numbers of those that go: new rows first, then the last ones of those that stay
             fewer = np.bincount(old_codes[gone], minlength=len(keys))
-            after = counts - fewer + more
+            after -= fewer
             holes, holes_of = numbers[gone], old_codes[gone]
             hole = holes[np.minimum((np.cumsum(fewer) - fewer)[of] + nth, len(holes) - 1)]
             is_open = (ranks(holes_of) >= more[holes_of]) & (holes < after[holes_of])
@@ -136,7 +136,8 @@ class KeptRows:
             of = np.concatenate([old_codes[moved], of])
         if rows.num_rows:
             self.table.put(keys.take(of).numbered(places), {f"{_PREFIX}{name}": rows.column(name) for name in schema.names})
-        if gone.any() and (lost := np.maximum(counts - after, 0)).any():
+        lost = np.maximum(counts - after, 0)
+        if lost.any():
             at = np.repeat(np.arange(len(keys)), lost)
             self.table.remove(keys.take(at).numbered(after[at] + _counted_up(lost)))
         stays = is_new | (codes < 0)

@@ -46,7 +46,7 @@ BUDGET = {
     "operators/extras": 190,
     "operators/files": 1283,
     "operators/formats": 3123,
-    "operators/join": 854,
+    "operators/join": 855,
     "operators/logs": 1901,
     "operators/readers": 1061,
     "operators/sinks": 5158,
