@@ -185,7 +185,8 @@ def random_case(seed: int, *, max_slots: int = 1, servers: bool = False) -> Case
     if rng.random() < 0.3:
         options["windows_in_flight"] = rng.choice([1, 3])
     case = attrs.evolve(case, is_moving=rng.random() < 0.3, options=options)
-    if case.launches > 1 and rng.random() < 0.4:
+    has_folders = any(each.partition_columns for each in case.targets)  # a late column may be the only one that names none
+    if case.launches > 1 and rng.random() < 0.4 and not has_folders:
         case = _with_late_columns(rng, case)
     is_alone = launches == 1 and not (case.deaths or case.windows_of_launch or case.every)
     return attrs.evolve(case, is_final=is_alone and rng.random() < 0.3)
