@@ -178,7 +178,7 @@ class Batches(list[Any]):
 
 
 @given(cases())
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_any_rows_and_changes(case: Case) -> None:
     with OperatorTask(PartialGroupBy(keys=case.keys, aggregates=aggregates(case.kind)), in_batches=True) as task:
         partials = Batches(task)
@@ -195,7 +195,7 @@ def test_any_rows_and_changes(case: Case) -> None:
 
 
 @given(cases(), st.sampled_from(["partials", "input"]))
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_windows_and_launches(case: Case, port: str) -> None:
     """Each window is a launch of its own, and takes back only what stands. At last that is what SQL says."""
     states: Any = None
@@ -222,7 +222,7 @@ def test_windows_and_launches(case: Case, port: str) -> None:
 
 
 @given(cases(), st.data())
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_the_result_at_emission_points(case: Case, data: st.DataObject) -> None:
     """At each of them all rows that stand come, none taken back; in between nothing, whichever windows these are."""
     states, given_so_far = None, list[tuple[pa.RecordBatch, bool]]()
@@ -266,7 +266,7 @@ def approximate(value: Any) -> Any:
 
 
 @given(cases(), st.sampled_from([GroupBy, GroupByResult]))
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_aggregates_of_all_values(case: Case, kind: type[GroupBy]) -> None:
     """Over windows, with rows that are taken back."""
     assume(case.kind != "timestamp")  # whose objects have no nanoseconds
@@ -360,7 +360,7 @@ def test_values_become_wider_over_windows(name: str, result: bool, order: st.Dat
 
 
 @given(cases())
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_without_a_partial_aggregation(case: Case) -> None:
     with OperatorTask(GroupBy(*case.keys, **aggregates(case.kind)), in_batches=True) as task:
         groups = Batches(task)

@@ -127,7 +127,7 @@ def check(name: str, case: Case, *, is_changing: bool, partial: bool = False) ->
 
 
 @pytest.mark.parametrize("name", RANKINGS)
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(case=cases(), partial=st.booleans(), small=st.booleans())
 def test_any_changes(name: str, case: Case, partial: bool, small: bool) -> None:
     with small_portions(small=small):
@@ -135,7 +135,7 @@ def test_any_changes(name: str, case: Case, partial: bool, small: bool) -> None:
 
 
 @pytest.mark.parametrize("name", RANKINGS)
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(case=cases(changes=False), partial=st.booleans(), small=st.booleans())
 def test_any_rows_that_stay(name: str, case: Case, partial: bool, small: bool) -> None:
     with small_portions(small=small):

@@ -133,7 +133,7 @@ def joined(case: Case, how: Any, **more: Any) -> Iterator[Counter[tuple[Any, ...
 
 
 @pytest.mark.parametrize("how", KINDS)
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(case=cases(), small=st.booleans())
 def test_any_changes_of_both_sides(how: str, case: Case, small: bool) -> None:
     with small_portions(small=small):
@@ -145,7 +145,7 @@ CONDITIONS = {"v < w": col("v") < col("w"), "v = w OR l.k0 IS NULL": (col("v") =
 
 
 @pytest.mark.parametrize("how", KINDS)
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(case=cases(), condition=st.sampled_from([None, *CONDITIONS]), crosses=st.booleans(), small=st.booleans())
 def test_any_condition_with_a_key_or_without(how: str, case: Case, condition: str | None, crosses: bool, small: bool) -> None:
     where = {} if condition is None else {"where": CONDITIONS[condition]}

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagflow import FileBlockMetadata
@@ -23,6 +23,7 @@ from operators import BlockReader, Entity, FSSliceReader, ReadAheadLineReaderCon
 from operators.contexts import FixedRecordsReaderContext, Piece
 from operators.readers.reading.claiming import FIRST, MOST, TARGET, Claiming
 from tests.operators.compression.samples import bgzf
+from tests.tiers import examples
 
 
 @attrs.define
@@ -98,6 +99,7 @@ def read_all(make: Any, blocks: list[Any], chance: random.Random | None, batches
 
 @pytest.mark.parametrize("batches", [False, True])
 @pytest.mark.parametrize("kind", READERS)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     lines=st.lists(st.text("ab", max_size=5), max_size=60), cuts=st.sets(st.integers(1, 80), max_size=2), seed=st.integers(0, 99)
 )
