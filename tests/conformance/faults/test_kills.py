@@ -41,7 +41,7 @@ def source(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("application", "lines", "stride"),
     [
-        *[(*each, stride) for each, stride in zip(CRASHED, (29, 29, 41, 127, 53, 53), strict=True)],
+        *[(*each, stride) for each, stride in zip(CRASHED, (61, 61, 83, 251, 109, 109), strict=True)],
         *[pytest.param(*each, 1, marks=[pytest.mark.nightly, pytest.mark.timeout(3600)]) for each in CRASHED],
     ],
 )
