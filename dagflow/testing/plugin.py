@@ -29,13 +29,18 @@ def pytest_runtest_makereport(
 
 @pytest.fixture(scope="session")
 def spark_session() -> Iterator[Any]:
-    """Yield one small Spark session for all tests: two slots, four attempts of each task, no UI.
+    """Yield one small Spark session for all tests: two slots, two partitions after a shuffle, four attempts of a task, no UI.
 
     Applications that a test launches on Spark meanwhile run in it, and leave it running.
     """
     from dagflow.spark.connection.session import open_session
 
-    session, ours = open_session("tests", f"local[{SLOTS},4]", None, {"spark.ui.enabled": "false"})
+    session, ours = open_session(
+        "tests",
+        f"local[{SLOTS},4]",
+        None,
+        {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": f"{SLOTS}"},  # Spark's 200 partitions take seconds
+    )
     yield session
     if ours:
         session.stop()
