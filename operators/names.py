@@ -14,7 +14,11 @@ def one_or_more(value: Iterable[str] | str) -> tuple[str, ...]:
     >>> one_or_more("id"), one_or_more(["country", "id"])
     (('id',), ('country', 'id'))
     """
-    return (value,) if isinstance(value, str) else tuple(value)
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, Iterable):
+        raise TypeError(f"takes the name of a column, or a list of them; got {value!r}")
+    return tuple(value)
 
 
 def order_terms(order: Iterable[str]) -> tuple[tuple[str, ...], tuple[bool, ...]]:

@@ -51,7 +51,7 @@ def add_current_results(plan: Plan) -> Plan:
                     nodes[source.operator] = attrs.evolve(nodes[source.operator], operator=giving)
             into, port, arrives = sink, sink.port, types[sink]
             for label, operator in reversed(added):
-                operator.on_error = "fail" if node.operator.on_error == "fail" else "skip"  # it has no port for records
+                operator.on_error = "skip" if node.operator.on_error == "skip" else "fail"  # nothing gets what it would route
                 own_types = types_behind(operator, dag.types[source])
                 new = OperatorNode(f"{place}.{label}", operator, node.where, inside=node.inside)
                 put_before(nodes, streams, types, into, new, port, own_types)

@@ -206,13 +206,13 @@ class EmissionMissing(DagError):
     example = {"sinks": (("totals", "CsvWriter", "app.py:12"),)}
 
     def message(self) -> str:
-        lines = ["a result that changes would be written whole with each window of a continuous launch"]
+        lines = ["a result would be written whole with each window of a continuous launch"]
         lines += [f"  sink {name!r} ({kind}, {where})" for name, kind, where in self.sinks]
         return "\n".join(
             [
                 *lines,
                 "  help: say how often it is emitted: --every 1min; --every 0 writes it with each window. Tables with",
-                '        mode="upsert" and changelogs get only what has changed',
+                '        mode="upsert" and changelogs get only what has changed, and where rows stay, mode="append" does',
             ]
         )
 

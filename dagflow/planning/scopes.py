@@ -23,18 +23,21 @@ def covered(dag: CheckedDag, node: OperatorNode) -> str | None:
     for them.
     """
     operator = node.operator
-    if isinstance(operator, EmitsItems) or is_function_of_rows(operator) or not _emits(dag, node):
+    if not _emits(dag, node) or is_function_of_rows(operator):
         return None
     if operator.scope == "window":
         return WINDOW
+    if isinstance(operator, EmitsItems):
+        return None
     return ALL if keeps_over_windows(operator) else LAUNCH
 
 
 def content_covers(dag: CheckedDag, node: OperatorNode) -> str | None:
     """Return the input that the content of a sink covers which replaces its rows: ALL, LAUNCH or WINDOW; None for other sinks.
 
-    ALL: the rows that stand are kept, as those of a changing stream are. LAUNCH: no operator above means more than single rows,
-    so the rows of a launch take the place of those of the launch before.
+    WINDOW, where that of any operator above does: its rows replace those of the window before. ALL, where that of another one
+    does: the rows that stand are kept, as those of a changing stream are. Else LAUNCH: the rows of a launch take the place of
+    those of the launch before.
     """
     behind = node.operator.behind_current()
     if behind is None or not behind[0].waits_for_emission:
@@ -43,8 +46,14 @@ def content_covers(dag: CheckedDag, node: OperatorNode) -> str | None:
         return ALL
     if not node.operator.replaces_rows():
         return None
-    scopes = {covered(dag, dag.nodes[name]) for name in dag.above(node.name)}
+    above = [dag.nodes[name] for name in dag.above(node.name)]
+    scopes = {WINDOW if _emits_as_windows_end(dag, each) else covered(dag, each) for each in above}
     return next((scope for scope in (WINDOW, ALL) if scope in scopes), LAUNCH)
+
+
+def is_above_all(dag: CheckedDag, node: OperatorNode) -> bool:
+    """Return whether an operator above a sink covers all input, so that another mode gives its content another meaning."""
+    return any(covered(dag, dag.nodes[name]) == ALL for name in dag.above(node.name))
 
 
 def keeps_over_windows(operator: Operator) -> bool:
@@ -94,7 +103,7 @@ def _window_reason(dag: CheckedDag, node: OperatorNode, columns: ColumnSolver) -
     if covered(dag, node) == WINDOW:
         return f"{name} covers a window"
     if content_covers(dag, node) == LAUNCH:
-        return f"{name} has the rows of the newest launch, or of the newest window of a continuous one"
+        return f"{name} has the rows of the newest launch that has any for it, or window of a continuous one"
     if operator.follows_event_time:
         return f"which records are late for {name}"
     behind, follows = operator.behind_current(), any(source in dag.changing for source, _ in upstream)
@@ -102,11 +111,18 @@ def _window_reason(dag: CheckedDag, node: OperatorNode, columns: ColumnSolver) -
         return "which changes cancel before they are written" if behind and not behind[0].waits_for_emission else None
     if behind is None and (keys := operator.row_keys()) and not all(columns.into(sink).identifies(keys) for _, sink in upstream):
         return f"which row with the same {', '.join(keys)} is the last"
-    is_told = isinstance(operator, EmitsItems) or operator.scope is not None
-    if not is_told and keeps_over_windows(operator) and type(operator).end_window is not Operator.end_window:
-        emitting = _emits(dag, node) and not any(port.operator == name for port in dag.changing)
-        return f'what {name} emits at the end of windows (scope = "all" in its class says that it does not)' if emitting else None
+    if _emits_as_windows_end(dag, node):
+        return f'what {name} emits as windows end (scope = "all" in its class says that it does not)'
     return None
+
+
+def _emits_as_windows_end(dag: CheckedDag, node: OperatorNode) -> bool:
+    """Return whether an operator may emit what it keeps whenever a window ends, and does not say otherwise."""
+    operator = node.operator
+    if isinstance(operator, EmitsItems) or operator.scope is not None or type(operator).end_window is Operator.end_window:
+        return False
+    is_changing = any(port.operator == node.name for port in dag.changing)
+    return keeps_over_windows(operator) and _emits(dag, node) and not is_changing
 
 
 def covering_launches(dag: CheckedDag) -> tuple[OperatorNode, ...]:

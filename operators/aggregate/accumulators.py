@@ -267,6 +267,8 @@ class Accumulator:
 
     def not_held(self, table: pa.Table) -> dict[int, TotalNotHeld]:
         """Return the groups of a table whose results its column cannot hold, by their place, each with the error."""
+        if self.function not in ("sum", "mean") or t.is_floating(self.type):
+            return {}
         try:
             self.results(table)
         except TotalNotHeld as error:

@@ -34,7 +34,7 @@ from operators.aggregate.fields import (
     needed_of,
     one_nan,
 )
-from operators.aggregate.kept_groups import add_groups, equal_rows, held, key_columns
+from operators.aggregate.kept_groups import Report, add_groups, bad_groups, equal_rows, key_columns, without_overflows
 from operators.aggregate.kept_keys import as_kept, record_key
 from operators.aggregate.record_groups import CODE, VALUE, Partial, RecordGrouping, RecordGroups
 from operators.aggregate.window_groups import MAX_PARTIAL_GROUPS, ROWS_OF_A_BATCH, Grouping, Groups
@@ -292,7 +292,7 @@ class Aggregate(_OneAggregate[T, K, V], Generic[T, K, V]):
             try:
                 values = self.results(accumulators[0], table)
             except TotalNotHeld:
-                table = held(table, accumulators, self._by_columns.keys, self._context)
+                table = without_overflows(table, accumulators, self._reports(table, keys))
                 table = table.filter(pc.greater(table.column(ROWS), 0))
                 values = self.results(accumulators[0], table)
             self._send(table, keys, values, retracts=False)
@@ -302,7 +302,7 @@ class Aggregate(_OneAggregate[T, K, V], Generic[T, K, V]):
         try:
             old, new = (self.results(change.accumulators[0], each) for each in (change.before, change.after))
         except TotalNotHeld:
-            change = change.held(names, self._context)
+            change = change.without_overflows(self._reports(change.after, keys))
             old, new = (self.results(change.accumulators[0], each) for each in (change.before, change.after))
         if isinstance(old, list) or isinstance(new, list):  # values that no column holds
             old, new = (each if isinstance(each, list) else each.to_pylist() for each in (old, new))
@@ -314,6 +314,19 @@ class Aggregate(_OneAggregate[T, K, V], Generic[T, K, V]):
             old, new = old.filter(no_longer), new.filter(anew)
         self._send(change.before.filter(no_longer), keys, old, retracts=True)
         self._send(change.after.filter(anew), keys, new, retracts=False)
+
+    def _reports(self, table: pa.Table, keys: list[Any] | None) -> Report:
+        """Return the function that reports groups of a table as bad records, which show their keys."""
+        names = names_of(self.by)
+
+        def record_of(at: int) -> dict[str, Any]:
+            if keys is None:
+                (record,) = table.slice(at, 1).select(list(names)).to_pylist()
+                return dict(record)
+            key = keys[table.column(CODE)[at].as_py()]
+            return dict(zip(names, key if len(names) > 1 else (key,), strict=True))
+
+        return bad_groups(self._context, record_of)
 
     def _send(self, table: pa.Table, keys: list[Any] | None, values: list[Any] | pa.Array, *, retracts: bool) -> None:
         """Emit results for the groups of a table, or take them back."""

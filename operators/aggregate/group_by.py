@@ -22,7 +22,16 @@ from operators.aggregate.agg import Aggregation
 from operators.aggregate.errors import TotalNotHeld
 from operators.aggregate.event_time.time_window import END, START, TimeWindow
 from operators.aggregate.fields import ResultScope, no_key
-from operators.aggregate.kept_groups import Change, add_groups, as_groups, equal_rows, held, key_columns
+from operators.aggregate.kept_groups import (
+    Change,
+    Report,
+    add_groups,
+    as_groups,
+    bad_groups,
+    equal_rows,
+    key_columns,
+    without_overflows,
+)
 from operators.aggregate.result_changes import added_up, count_changes
 from operators.aggregate.window_groups import MAX_PARTIAL_GROUPS, ROWS_OF_A_BATCH, Grouping, Groups
 from operators.names import a_column, constructor_arguments, one_or_more
@@ -282,12 +291,18 @@ class GroupBy(_Rows):
                 columns[END] = self.window.ends(columns[name])
         return pa.table({**columns, **{each.name: each.results(table) for each in accumulators}})
 
-    def _results_held(self, table: pa.Table, accumulators: Sequence[Accumulator], keys: Sequence[str]) -> pa.Table:
-        """Return the rows of groups without those whose results their columns cannot hold, which are bad records."""
+    def _reports(self, table: pa.Table, keys: Sequence[str]) -> Report:
+        """Return the function that reports groups of a table as bad records, which show their keys."""
+        return bad_groups(self._context, lambda at: table.slice(at, 1).select(list(keys)).to_pylist()[0])
+
+    def _results_held(
+        self, table: pa.Table, accumulators: Sequence[Accumulator], keys: Sequence[str], *, report: bool = True
+    ) -> pa.Table:
+        """Return the rows of groups without those whose results their columns cannot hold. `report`: as bad records."""
         try:
             return self._results(table, accumulators, keys)
         except TotalNotHeld:
-            table = held(table, accumulators, keys, self._context)
+            table = without_overflows(table, accumulators, self._reports(table, keys) if report else None)
             return self._results(table.filter(pc.greater(table.column(ROWS), 0)), accumulators, keys)
 
     def _differences(self, change: Change, *, report: bool = True) -> tuple[pa.Table, pa.Table]:
@@ -295,7 +310,7 @@ class GroupBy(_Rows):
         try:
             old, new = (self._results(each, change.accumulators) for each in (change.before, change.after))
         except TotalNotHeld:
-            change = change.held(list(self.groups.keys), self._context if report else None)
+            change = change.without_overflows(self._reports(change.after, list(self.groups.keys)) if report else None)
             old, new = (self._results(each, change.accumulators) for each in (change.before, change.after))
         again = new.take(pa.array(change.places))
         no_longer, anew = change.masks(equal_rows(old.columns, again.columns, old.num_rows))
@@ -326,10 +341,13 @@ class GroupByResult(GroupBy):
         inserted = retracted = 0
         if (table := self._grouping.merge(self.groups)) is not None:
             change = self._change(table, with_keys=True)
+            report = self.on_error != "fail"  # where they end the run, those count that are there at an emission point
             if change.before.num_rows:
-                retracted, inserted = (each.num_rows for each in self._differences(change, report=False))
+                retracted, inserted = (each.num_rows for each in self._differences(change, report=report))
             else:
-                inserted = int(np.count_nonzero(change.after.column(ROWS).to_numpy() > 0))
+                reports = self._reports(change.after, list(self.groups.keys)) if report else None
+                after = without_overflows(change.after, change.accumulators, reports)
+                inserted = int(np.count_nonzero(after.column(ROWS).to_numpy() > 0))
             self.groups = Groups()
         self.uncounted = count_changes(self._context, self.uncounted, inserted, retracted)
         if not self._context.emits:
@@ -340,7 +358,7 @@ class GroupByResult(GroupBy):
                 rows = pa.Table.from_batches([batch.select(columns.names) for batch in some], columns)
                 groups, accumulators = as_groups(rows, self.aggregates)
                 groups = groups.rename_columns([name.removeprefix("=") for name in groups.column_names])
-                results = self._results_held(groups, accumulators, keys)
+                results = self._results_held(groups, accumulators, keys, report=self.on_error == "fail")
                 _emit(results, keys, self.output.emit_batch)
                 if not results.num_rows:
                     self.output.emit_batch(pa.RecordBatch.from_pylist([], results.schema))

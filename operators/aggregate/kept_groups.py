@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -19,6 +19,8 @@ from dagflow import KeyedTable, OperatorContext
 from operators.aggregate.accumulators import ROWS, Accumulator, Ints, check_alike, comparable, counts_of, merged, retyped
 from operators.aggregate.agg import Aggregation
 from operators.aggregate.errors import KeysKeptOtherwise, RowsNotKept
+
+Report = Callable[[int, Exception], None]
 
 ONE_GROUP = pa.array([b""])
 """The key of all rows, where they are one group."""
@@ -39,11 +41,11 @@ class Change:
     places: Ints
     accumulators: tuple[Accumulator, ...]
 
-    def held(self, keys: Sequence[str], context: OperatorContext | None) -> Change:
-        """Return the change of the groups whose results their columns hold. See `held`."""
-        before = held(self.before, self.accumulators)
+    def without_overflows(self, report: Report | None) -> Change:
+        """Return the change of the groups whose results their columns hold. See `without_overflows`."""
+        before = without_overflows(self.before, self.accumulators)
         stood = pc.greater(before.column(ROWS), 0).combine_chunks()
-        after = held(self.after, self.accumulators, keys, context)
+        after = without_overflows(self.after, self.accumulators, report)
         return Change(before.filter(stood), after, self.places[stood.to_numpy(zero_copy_only=False)], self.accumulators)
 
     def masks(self, is_equal: Any) -> tuple[pa.Array, pa.Array]:
@@ -54,25 +56,29 @@ class Change:
         return pa.array(~is_same), pa.array(holds)
 
 
-def held(
-    table: pa.Table, accumulators: Iterable[Accumulator], keys: Sequence[str] = (), context: OperatorContext | None = None
-) -> pa.Table:
-    """Return a table of groups in which those have no rows whose results their columns cannot hold.
+def without_overflows(table: pa.Table, accumulators: Iterable[Accumulator], report: Report | None = None) -> pa.Table:
+    """Return a table of groups in which a group has no rows (0) where a column cannot hold one of its results.
 
-    `context`: it gets them as bad records of the columns `keys`, and raises TotalNotHeld where these end the run.
+    `report` gets the place and the error of each such group that had rows.
     """
     for accumulator in accumulators:
-        if not (not_held := accumulator.not_held(table)):
+        if not (errors := accumulator.not_held(table)):
             continue
-        if context is not None:
-            for at, error in not_held.items():
-                context.bad_record(error, table.slice(at, 1).select(list(keys)).to_pylist()[0])
+        had_rows = table.column(ROWS).to_numpy() > 0
+        for at, error in errors.items():
+            if had_rows[at] and report is not None:
+                report(at, error)
         fits = np.ones(table.num_rows, bool)
-        fits[list(not_held)] = False
+        fits[list(errors)] = False
         for name in (ROWS, *accumulator.parts):  # numbers: the parts of values in order are always held
             column = pc.if_else(pa.array(fits), table.column(name), pa.scalar(0, table.schema.field(name).type))
             table = table.set_column(table.schema.get_field_index(name), name, column)
     return table
+
+
+def bad_groups(context: OperatorContext, record_of: Callable[[int], Any]) -> Report:
+    """Return the function that reports groups as bad records. `record_of`: returns what a group at a place is shown as."""
+    return lambda at, error: context.bad_record(error, record_of(at))
 
 
 def add_groups(

@@ -162,9 +162,11 @@ class TopN(PartialTopN[T], Generic[T]):
         of: the value: a function of the record, or the name of a column (`value` of a bare builtin).
         by: the key of a record: a function of the record, or names of columns. None: all records are one group.
         smallest: whether to emit the smallest values instead.
-        order_by: columns in the place of `of`, the first one first; `"-price"` descends. The rows that are first stand.
+        order_by: columns that say the order in the place of `of`, the most important one first; `"-price"` descends.
+            None: `of` says it.
         scope: the input that is compared. `all`: all input so far. What is on top is kept over windows and launches: a record
-            that leaves the top is taken back. Records need columns. `window`: a window, however the input is cut; of any records.
+            that leaves the top is taken back. Records need columns. `window`: a window, however the input is cut; of any records,
+            unless there is an `order_by`.
         combiner: whether the top records are selected before the exchange too, so that few cross it.
 
     Where records may be taken back, all of them are kept, else those on top.
@@ -182,8 +184,11 @@ class TopN(PartialTopN[T], Generic[T]):
 
     partition_key_fixed: ClassVar[bool] = True
 
-    order_by: tuple[str, ...] = attrs.field(
-        default=(), kw_only=True, converter=one_or_more, validator=attrs.validators.deep_iterable(a_column)
+    order_by: tuple[str, ...] | None = attrs.field(
+        default=None,
+        kw_only=True,
+        converter=attrs.converters.optional(one_or_more),
+        validator=attrs.validators.optional(attrs.validators.deep_iterable(a_column)),  # type: ignore[arg-type]  # typed for None
     )
     combiner: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
     scope: ResultScope = attrs.field(default="all", kw_only=True, validator=one_of(get_args(ResultScope)))  # type: ignore[misc]
@@ -195,7 +200,7 @@ class TopN(PartialTopN[T], Generic[T]):
     def check(self) -> None:
         """Raise ValueError where `order_by` and `of` both say the order, or `order_by` names no column, or one twice."""
         with all_problems(super().check) as problems:
-            if self.order_by:
+            if self.order_by is not None:
                 problems.extend(order_problems("order_by", self.order_by))
                 if self.of != VALUE or self.smallest:
                     problems.append("order_by says the order: leave out of and smallest")

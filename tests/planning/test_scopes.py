@@ -216,12 +216,12 @@ def test_what_depends_on_the_order_or_the_end_of_windows_is_told() -> None:
     source.to(ParquetWriter("plain", mode="replace"), name="exported")
     source.to(Distinct("k"), name="keys").to(ParquetWriter("distinct", mode="replace"), name="kept")
     operators, _ = depending_on_windows(make_plan(dag).written)
-    emitted = 'what later emits at the end of windows (scope = "all" in its class says that it does not)'
+    emitted = 'what later emits as windows end (scope = "all" in its class says that it does not)'
     assert operators == {
         "last_wins": "which row with the same k is the last",
         "later": emitted,
         "show": emitted,
-        "exported": "exported has the rows of the newest launch, or of the newest window of a continuous one",
+        "exported": "exported has the rows of the newest launch that has any for it, or window of a continuous one",
     }
 
 

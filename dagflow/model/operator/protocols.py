@@ -84,7 +84,9 @@ class KeepsCurrent:
     """Sinks that keep the current result of a stream whose rows may be taken back, and operators that can give it to them."""
 
     def behind_current(self) -> tuple[Operator, Operator] | None:
-        """Return the operator that the planner puts before this sink, where rows that come may be taken back, and the sink then.
+        """Return the operator that the planner puts before this sink where it keeps a current result, and the sink then.
+
+        That is where rows that come may be taken back, or where it `replaces_rows` of operators that cover all input.
 
         In each window that changes anything, the operator emits on `output` all rows that stand, of those that came at `input`;
         or, for a sink that keeps a changelog, the changes as rows. None for operators that follow changes by themselves, or not

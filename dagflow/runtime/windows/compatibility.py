@@ -14,8 +14,9 @@ from dagflow.errors.shown import HIDDEN, sounds_secret, without_secrets
 from dagflow.model.graph.checks import CheckedDag
 from dagflow.model.graph.dag import OperatorNode
 from dagflow.model.operator.base import fields_of
-from dagflow.planning.emission import writes_whole
+from dagflow.planning.current_results import CURRENT
 from dagflow.planning.plan import Plan
+from dagflow.planning.scopes import is_above_all
 from dagflow.runtime.run_folder.window_log import WindowPlan
 from dagflow.storage.hashes import hash_bytes
 from dagflow.storage.records.errors import PlanMismatch
@@ -121,7 +122,7 @@ def _changes(was: WindowPlan, plan: Plan) -> dict[str, str]:
 def _fixed(dag: CheckedDag, node: OperatorNode, has_rows: Collection[str]) -> tuple[str, ...]:
     """Return the properties of an operator that give what it has kept its meaning."""
     follows = any(source in dag.changing for source, _ in dag.upstream(node.name))
-    of_content = node.operator.content_properties() if follows or writes_whole(dag, node) else ()
+    of_content = node.operator.content_properties() if follows or is_above_all(dag, node) else ()
     keys = ("keys",) if follows and node.name in has_rows and node.operator.row_keys() else ()
     return (*node.operator.state_properties(), *of_content, *keys)
 
@@ -143,4 +144,9 @@ def changed_properties(plan: Plan, last: WindowPlan, run_folder: str, has_rows: 
     if stale:
         text = "what these operators have kept of earlier windows belongs to the properties that they had:"
         raise PlanMismatch(run_folder, "\n    ".join([text, *stale]))
+    begun = [what.rpartition(" → ")[2].partition(".input")[0] for what in added(plan) if what.endswith(f".{CURRENT}.input")]
+    late = [name for name in begun if not any(what.endswith(f" → {name}.input") for what in last.shape)]
+    if late:
+        text = "these operators would keep the rows that stand from now on, and lack earlier ones:"
+        raise PlanMismatch(run_folder, "\n    ".join([text, *late]))
     return list(changed.values())

@@ -161,13 +161,14 @@ class SchemasDiffer(ConfigError):
 
 @error("DF290")
 class ModesDiffer(ConfigError):
-    """Of two sinks that write files into one folder, one adds rows and one replaces them, or they keep other snapshots."""
+    """Of two sinks that write files into one folder, one adds rows and one replaces them, or they replace or keep others."""
 
     folder: str
     first: str
     second: str
     template = (
-        "output folder {folder} is one dataset, but sinks {first!r} and {second!r} have another mode or keep_replaced\n"
+        "output folder {folder} is one dataset, but sinks {first!r} and {second!r} have another mode or keep_replaced, or one of them\n"
+        "has all rows that stand and the other one those of a launch or window\n"
         "  help: give both the same mode and keep_replaced, or each of them a folder of its own"
     )
     example = {"folder": "out", "first": "lines", "second": "counts"}

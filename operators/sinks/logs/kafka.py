@@ -185,8 +185,11 @@ class _Clients:
             producer.purge()
             deadline = time.monotonic() + _REPORTS
             while len(producer) and time.monotonic() < deadline:  # the messages say why they failed
-                with contextlib.suppress(refused):  # one that has failed for good may say so at any poll
+                try:
                     producer.poll(_POLL)
+                except refused as error:  # one that has failed for good may say so at any poll
+                    self.notice(error.args[0])
+                    time.sleep(_POLL)
 
     def forget(self) -> None:
         """Forget the errors that clients have noticed before a new purpose: they are not its cause."""

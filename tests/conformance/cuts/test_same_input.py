@@ -12,18 +12,20 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from dagflow import DAG, launch
+from dagflow import DAG, InputPort, MapState, Operator, OutputPort, launch
 from dagflow.errors import PlanMismatch
 from dagflow.ledger import read_dataset
 from dagflow.runtime.run_report import RunReport
 from operators import (
     Count,
+    DatasetInput,
     Deduplicate,
     Distinct,
     FileSplitterInput,
     Filter,
     HashJoin,
     JsonLinesFormat,
+    KeyValue,
     Map,
     ParquetFormat,
     ParquetWriter,
@@ -33,6 +35,15 @@ from operators import (
     Tumbling,
     WindowValue,
 )
+
+
+@attrs.frozen
+class Key:
+    """A key and a number."""
+
+    k: str
+    n: int
+
 
 ON_BOTH = pytest.mark.parametrize("on", ["local", pytest.param("spark", marks=pytest.mark.spark)])
 OUTPUTS = ("counts", "first", "joined")
@@ -210,6 +221,62 @@ def test_a_result_is_not_begun_in_a_later_launch(home: Home) -> None:
     assert run("append") == 3
 
 
+def test_a_result_that_is_kept_stays_kept(home: Home) -> None:
+    """An operator that adds rows cannot take over the groups of one that emits its whole result."""
+
+    def run(mode: str) -> None:
+        def populate_dag(dag: DAG, conf: object) -> None:
+            rows = home._reader(dag, "rows", {})
+            rows.to(Distinct("k"), name="keys").to(ParquetWriter(str(home.folder / "out"), mode=mode), name="sink")
+
+        launch(populate_dag, runner="local", slots=1, durability="process", run_folder=str(home.folder / "run"))
+
+    home.write("rows/1.parquet", ["a"])
+    run("replace")
+    with pytest.raises(PlanMismatch, match="mode = replace → append"):
+        run("append")
+
+
+@attrs.define
+class Last(Operator):
+    """Emits what it keeps whenever a window ends: a whole state of its own."""
+
+    input = InputPort[Any](partition_by="k")
+    output = OutputPort[Key]()
+    last = MapState[str, int]()
+
+    @input.process
+    def each(self, row: Any) -> None:
+        self.last[row["k"]] = row["n"]
+
+    def end_window(self) -> None:
+        self.output.emit_all(Key(key, n) for key, n in sorted(self.last.items()))
+
+
+@attrs.define
+class LastOfAll(Last):
+    scope = "all"
+
+
+def test_what_is_emitted_as_windows_end_replaces_what_was_emitted_before(home: Home) -> None:
+    """Its class may say that it covers all input: then rows of all windows are kept."""
+
+    def run(operator: Operator) -> int:
+        place = type(operator).__name__
+
+        def populate_dag(dag: DAG, conf: object) -> None:
+            rows = home._reader(dag, "rows", {"blocks_threshold": 1})
+            rows.to(operator, name="last").to(ParquetWriter(str(home.folder / place), mode="replace"), name="sink")
+
+        launch(populate_dag, runner="local", slots=1, durability="process", run_folder=str(home.folder / f"run {place}"))
+        return read_dataset(str(home.folder / place)).count_rows()
+
+    for number in range(3):
+        home.write(f"rows/{number}.parquet", ["a", f"b{number}"])
+    assert run(Last()) == 4
+    assert run(LastOfAll()) == 2 + 3 + 4
+
+
 @attrs.frozen
 class Hour:
     """An hour and the number of records in it."""
@@ -235,3 +302,34 @@ def test_hours_of_several_launches_add_up(tmp_path: Path) -> None:
         in_lines(tmp_path / f"in/{number}.jsonl", [{"t": (number * 900 + each) * 1_000_000} for each in range(100)])
         launch(populate_dag, runner="local", slots=1, durability="process", run_folder=str(tmp_path / "run"))
     assert sum(read_dataset(str(tmp_path / "out")).to_table()["n"].to_pylist()) == 400
+
+
+def test_a_dataset_that_is_read_again_replaces_what_followed_from_it(home: Home) -> None:
+    """Each state of it is a window of its own, also behind a join, which covers all input elsewhere."""
+
+    def totals(dag: DAG, conf: object) -> None:
+        rows = home._reader(dag, "rows", {})
+        rows.to(Count[Any, str](by="k"), name="count").to(Map(as_key), name="made")
+        dag.operators["made"].operator.output.to(ParquetWriter(str(home.folder / "totals")), name="sink")
+
+    def named(dag: DAG, conf: object) -> None:
+        dataset = dag.add_operator("dataset", DatasetInput(str(home.folder / "totals"), on_replace="reread"))
+        reader = dag.add_operator("reader", ScanReader[Any](ParquetFormat()))
+        dag.add_stream("blocks", dataset.blocks_metadata_output, reader.blocks_metadata_input)
+        joined = dag.add_operator("joined", HashJoin[Any, Any, Any]("k"))
+        dag.add_stream("totals", reader.batches, joined.left)
+        dag.add_stream("names", home._reader(dag, "names", {}), joined.right)
+        joined.output.to(ParquetWriter(str(home.folder / "out"), mode="replace"), name="sink")
+
+    home.write("names/names.parquet", ["a", "b", "c"])
+    for number in range(3):
+        home.write(f"rows/{number}.parquet", ["a", "b", "c"][: number + 1])
+        for application in (totals, named):
+            run = str(home.folder / f"run {application.__name__}")
+            launch(application, runner="local", slots=1, durability="process", run_folder=run)
+    rows = read_dataset(str(home.folder / "out")).to_table().select(["k", "n"]).to_pylist()
+    assert sorted((row["k"], row["n"]) for row in rows) == [("a", 3), ("b", 2), ("c", 1)]
+
+
+def as_key(counted: KeyValue[str, int]) -> Key:
+    return Key(counted.key, counted.value)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -287,3 +288,45 @@ def test_partitions_keep_rows_of_any_types(tmp_path: Path) -> None:
         run_dag(populate_dag, run_folder=str(tmp_path / "run"))
     standing = [*before.slice(0, 1).to_pylist(), *more.to_pylist(), *before.slice(2).to_pylist()]
     assert sorted(seen.records, key=lambda row: str(row["key"])) == standing
+
+
+SALES = [("a", 1, 5.0), ("a", 1, 7.0), ("a", 2, None), ("b", 2, 7.0), ("b", None, 1.0), ("b", 2, math.nan)]
+
+
+@pytest.mark.parametrize("scope", ["all", "window"])
+@pytest.mark.parametrize("combiner", [True, False])
+@pytest.mark.parametrize(
+    ("order_by", "expected"),
+    [
+        (["day", "-price"], [("a", 1, 7.0), ("b", 2, math.nan)]),
+        ("-day", [("a", 2, None), ("b", 2, 7.0)]),
+        (["-price"], [("a", 1, 7.0), ("b", 2, math.nan)]),
+        (["price", "day"], [("a", 1, 5.0), ("b", None, 1.0)]),
+    ],
+)
+def test_several_columns_in_both_directions(order_by: Any, expected: list[Any], combiner: bool, scope: Any) -> None:
+    """Nulls are last, and NaN is larger than all numbers, whatever the direction. No row is left out."""
+    rows = pa.record_batch(dict(zip(("shop", "day", "price"), map(list, zip(*SALES, strict=True)), strict=True)))
+    operator = TopN[Any](1, by="shop", order_by=order_by, combiner=combiner, scope=scope)
+    found = run_operator(operator, {"input": [rows.slice(0, 2), rows.slice(2)]})["output"]
+    assert repr(sorted((tuple(row.values()) for row in found), key=lambda row: row[0])) == repr(expected)
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"order_by": []}, "order_by=[] must name columns"),
+        ({"order_by": ["day", "-day"]}, "names the column 'day' twice"),
+        ({"order_by": "day", "of": "price"}, "order_by says the order: leave out of and smallest"),
+        ({"order_by": "day", "smallest": True}, "order_by says the order: leave out of and smallest"),
+    ],
+)
+def test_an_order_that_is_none(given: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        TopN[Any](1, **given).check()
+
+
+def test_an_order_is_of_columns() -> None:
+    with pytest.raises(TypeError, match="takes the name of a column, or a list of them; got <function"):
+        TopN[Any](1, order_by=lambda row: row)  # type: ignore[arg-type]
+    assert "order_by" in TopN[Any](1, order_by="day").state_properties()
