@@ -100,7 +100,8 @@ def test_nothing_runs_twice(runner: dict[str, str], source: Path, tmp_path: Path
 
     before = spark_session.conf.get("spark.sql.adaptive.enabled")
     try:
-        report = run_dag(populate_dag, {"spark.sql.adaptive.enabled": adaptive}, **runner)
+        few = {"spark.sql.shuffle.partitions": "2"}  # of the bodies' own exchanges: 200 tasks prove no more
+        report = run_dag(populate_dag, {"spark.sql.adaptive.enabled": adaptive, **few}, **runner)
     finally:
         spark_session.conf.set("spark.sql.adaptive.enabled", before)
     for found in (one, other, beside):
