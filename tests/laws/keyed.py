@@ -261,8 +261,9 @@ class Windowing(Grouping):
         inside = f"list_filter({every}, lambda start_: start_ + {size} > {time}::{zone})"
         bounds = f"{zone} '0001-01-01 00:00:00'", f"{zone} '9999-12-31 23:59:59.999999'"
         held = f"list_min({inside}) >= {bounds[0]} AND list_max({inside}) + {size} <= {bounds[1]}"
-        others = quoted([column.name for column in inputs[0].columns if column.name not in ("window_start", "window_end")])
-        starts = f"SELECT {others}, unnest(CASE WHEN {time} IS NULL THEN [NULL] ELSE {inside} END) AS start_ FROM {tables[0]}"
+        others = [quoted([column.name]) for column in inputs[0].columns if column.name not in ("window_start", "window_end")]
+        each = f"unnest(CASE WHEN {time} IS NULL THEN [NULL] ELSE {inside} END) AS start_"
+        starts = f"SELECT {', '.join([*others, each])} FROM {tables[0]}"
         both = f"start_::{kind} AS window_start, (start_ + {size})::{kind} AS window_end"
         table = f"(SELECT * EXCLUDE (start_), {both} FROM ({starts} WHERE {time} IS NULL OR ({held})))"
         return super().sql(self._keyed(node), [self._with_windows(node, inputs[0])], [table])
