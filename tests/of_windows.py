@@ -11,6 +11,11 @@ from operators import Filter
 T = TypeVar("T")
 
 
+def every(record: object) -> bool:
+    """Select all records."""
+    return True
+
+
 @attrs.define
 class OfWindows(Filter[T], Generic[T]):
     """Selects records. What follows depends on windows, since its author wants that: each replaces the one before."""

@@ -51,8 +51,8 @@ def content_covers(dag: CheckedDag, node: OperatorNode) -> str | None:
     return next((scope for scope in (WINDOW, ALL) if scope in scopes), LAUNCH)
 
 
-def is_above_all(dag: CheckedDag, node: OperatorNode) -> bool:
-    """Return whether an operator above a sink covers all input, so that another mode gives its content another meaning."""
+def is_behind_all(dag: CheckedDag, node: OperatorNode) -> bool:
+    """Return whether an operator that covers all input is above a sink: another mode gives its content another meaning then."""
     return any(covered(dag, dag.nodes[name]) == ALL for name in dag.above(node.name))
 
 

@@ -269,18 +269,17 @@ class Accumulator:
         """Return the groups of a table whose results its column cannot hold, by their place, each with the error."""
         if self.function not in ("sum", "mean") or t.is_floating(self.type):
             return {}
-        try:
+        with contextlib.suppress(TotalNotHeld):
             self.results(table)
-        except TotalNotHeld as error:
-            kind, found = error.type, dict[int, TotalNotHeld]()
-            for at, each in enumerate(self.totals(table)):
-                value = self._value(*each)
-                try:
-                    pa.scalar(value, self.result_type)
-                except (OverflowError, pa.ArrowInvalid):
-                    found[at] = TotalNotHeld(name=self.name, type=kind, total=str(value))
-            return found
-        return {}
+            return {}
+        errors, kind = dict[int, TotalNotHeld](), self.result_type
+        for at, each in enumerate(self.totals(table)):
+            value = self._value(*each)
+            try:
+                pa.scalar(value, kind)
+            except (OverflowError, pa.ArrowInvalid):
+                errors[at] = TotalNotHeld(name=self.name, type=str(kind), total=str(value))
+        return errors
 
     def totals(self, table: pa.Table) -> Iterator[tuple[int, Any]]:
         """Yield the number of values and the exact total of each group of a table, of a sum or a mean."""

@@ -34,7 +34,7 @@ from operators.aggregate.fields import (
     needed_of,
     one_nan,
 )
-from operators.aggregate.kept_groups import Report, add_groups, bad_groups, equal_rows, key_columns, without_overflows
+from operators.aggregate.kept_groups import Report, add_groups, equal_rows, key_columns, without_overflows
 from operators.aggregate.kept_keys import as_kept, record_key
 from operators.aggregate.record_groups import CODE, VALUE, Partial, RecordGrouping, RecordGroups
 from operators.aggregate.window_groups import MAX_PARTIAL_GROUPS, ROWS_OF_A_BATCH, Grouping, Groups
@@ -319,14 +319,15 @@ class Aggregate(_OneAggregate[T, K, V], Generic[T, K, V]):
         """Return the function that reports groups of a table as bad records, which show their keys."""
         names = names_of(self.by)
 
-        def record_of(at: int) -> dict[str, Any]:
+        def report(at: int, error: Exception) -> None:
             if keys is None:
                 (record,) = table.slice(at, 1).select(list(names)).to_pylist()
-                return dict(record)
-            key = keys[table.column(CODE)[at].as_py()]
-            return dict(zip(names, key if len(names) > 1 else (key,), strict=True))
+            else:
+                key = keys[table.column(CODE)[at].as_py()]
+                record = dict(zip(names, key if len(names) > 1 else (key,), strict=True))
+            self._context.bad_record(error, record)
 
-        return bad_groups(self._context, record_of)
+        return report
 
     def _send(self, table: pa.Table, keys: list[Any] | None, values: list[Any] | pa.Array, *, retracts: bool) -> None:
         """Emit results for the groups of a table, or take them back."""

@@ -27,7 +27,6 @@ from operators.aggregate.kept_groups import (
     Report,
     add_groups,
     as_groups,
-    bad_groups,
     equal_rows,
     key_columns,
     without_overflows,
@@ -293,7 +292,7 @@ class GroupBy(_Rows):
 
     def _reports(self, table: pa.Table, keys: Sequence[str]) -> Report:
         """Return the function that reports groups of a table as bad records, which show their keys."""
-        return bad_groups(self._context, lambda at: table.slice(at, 1).select(list(keys)).to_pylist()[0])
+        return lambda at, error: self._context.bad_record(error, table.slice(at, 1).select(list(keys)).to_pylist()[0])
 
     def _results_held(
         self, table: pa.Table, accumulators: Sequence[Accumulator], keys: Sequence[str], *, report: bool = True

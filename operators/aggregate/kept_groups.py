@@ -76,11 +76,6 @@ def without_overflows(table: pa.Table, accumulators: Iterable[Accumulator], repo
     return table
 
 
-def bad_groups(context: OperatorContext, record_of: Callable[[int], Any]) -> Report:
-    """Return the function that reports groups as bad records. `record_of`: returns what a group at a place is shown as."""
-    return lambda at, error: context.bad_record(error, record_of(at))
-
-
 def add_groups(
     kept: KeyedTable,
     table: pa.Table,

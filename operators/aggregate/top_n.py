@@ -149,6 +149,11 @@ class PartialTopN(Operator, Generic[T]):
             self.output.emit_all([cast("T", entry[2]) for entry in entries])
 
 
+def _ranks_rows(operator: TopN[Any]) -> bool:
+    """Return True if rows are ranked by their columns, as those that are kept are; else records of a window, by their values."""
+    return operator.scope == "all" or operator.order_by is not None
+
+
 @attrs.define
 class TopN(PartialTopN[T], Generic[T]):
     """The `n` records with the largest values, or those that are first in an order, of each key or of all.
@@ -235,15 +240,15 @@ class TopN(PartialTopN[T], Generic[T]):
         """Keep the context, which tells whether rows are taken back."""
         self._context = context
 
-    @input.stream(when=lambda operator: operator.scope == "window" and not operator.order_by)
+    @input.stream(when=lambda operator: not _ranks_rows(operator))
     def add_all(self, records: Iterator[T]) -> None:
         """Take the records of a window in."""
         super().add_all(records)
 
-    @input.batch(when=lambda operator: operator.scope == "all" or operator.order_by or no_function("by", "of")(operator))
+    @input.batch(when=lambda operator: _ranks_rows(operator) or no_function("by", "of")(operator))
     def add_batch(self, batch: pa.RecordBatch) -> None:
         """Take a batch in."""
-        if self.scope == "window" and not self.order_by:
+        if not _ranks_rows(self):
             super().add_batch(batch)
             return
         rows = self._ranking.table(batch, self._context.sign, self.input)
@@ -276,10 +281,10 @@ class TopN(PartialTopN[T], Generic[T]):
 
     def end_window(self) -> None:
         """Emit the records on top, those of each key together: of all keys of a window, or what has changed."""
-        if self.scope == "window" and self.order_by:
-            self.ranked.emit_best(self._ranking, self.output)
-        elif self.scope == "window":
+        if not _ranks_rows(self):
             super().end_window()
+        elif self.scope == "window":
+            self.ranked.emit_best(self._ranking, self.output)
         else:
             self.ranked.emit_change(
                 self.kept, self._ranking, self.input, self.output, self._context, keeps_all=self.input.is_changing
@@ -289,6 +294,6 @@ class TopN(PartialTopN[T], Generic[T]):
         """Return the selection of the records of one partition."""
         if not self.combiner:
             return None
-        if self.scope == "all" or self.order_by:
+        if _ranks_rows(self):
             return PartialRanking[Any](self._ranking, on_error=self.on_error), port
         return PartialTopN[Any](self.n, self.of, by=self.by, smallest=self.smallest, on_error=self.on_error), port

@@ -56,11 +56,6 @@ class DatasetInput(PollingInput):
         wait: whether a dataset that is not there is waited for; continuous runs only.
     """
 
-    @property
-    def scope(self) -> Literal["window"] | None:  # type: ignore[override]
-        """`window` where each state of the dataset is read whole, in a window of its own."""
-        return "window" if self.on_replace == "reread" else None
-
     path: str = attrs.field(converter=os.fspath)
     block_size: Bytes | None = attrs.field(default=None, kw_only=True, converter=size_of)
     window_bytes: Bytes | None = attrs.field(default=None, kw_only=True, converter=size_of)
@@ -72,6 +67,11 @@ class DatasetInput(PollingInput):
 
     position = State[InputSlice | None](None)  # what the next slice begins with: only `prev_…` and the watermark
     next_block_id = State(0)
+
+    @property
+    def scope(self) -> Literal["window"] | None:  # type: ignore[override]
+        """`window` where each state of the dataset is read whole, in a window of its own."""
+        return "window" if self.on_replace == "reread" else None
 
     began = WindowState[InputSlice | None](None)
     bytes_in_window = WindowState(0)

@@ -40,7 +40,7 @@ from tests.faults.place import HEADER, Files, Place, Row, line_of, row_of
 from tests.faults.results import RESULTS
 from tests.faults.tables import TABLES, catalog_of, csv_rows, database_of, files_of, json_rows, parquet_rows, preparing_database
 from tests.logs.writer_kills import Stream, Target, Topic
-from tests.of_windows import OfWindows
+from tests.of_windows import OfWindows, every
 
 # ------------------------------------------------------------------------------------------------------------- what is expected
 
@@ -102,16 +102,12 @@ class Output:
         return f"{self.sink}-{self.mode}" if self.mode else self.sink
 
 
-def _all(record: Any) -> bool:
-    return True
-
-
 def _added(name: str, mode: str, make: Callable[[Place], Any]) -> Callable[[DAG, Place], Any]:
     def add(dag: DAG, place: Place) -> Any:
         sink = dag.add_operator(name, make(place))
         if mode != "replace":
             return sink.input
-        windows = dag.add_operator(f"windows_{name}", OfWindows[Any](_all))  # each replaces the one before
+        windows = dag.add_operator(f"windows_{name}", OfWindows[Any](every))  # each replaces the one before
         dag.add_stream(f"windows_{name}", windows.output, sink.input)
         return windows.input
 

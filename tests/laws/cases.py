@@ -266,8 +266,7 @@ _NOT_IN = {
     "collector": (),
 }
 """The kinds of columns that sinks do not take."""
-_NEW = ("tiny", "unsigned", "huge", "nanos", "struct")
-_SLOW: dict[str, tuple[str, ...]] = {"iceberg": _NEW, "postgres": _NEW}
+_SLOW: dict[str, tuple[str, ...]] = dict.fromkeys(("iceberg", "postgres"), ("tiny", "unsigned", "huge", "nanos", "struct"))
 _TAKES_NAN = ("parquet", "delta", "collector", "csv", "iceberg", "postgres")
 FILES = ("csv", "json_lines", "parquet")
 _UPSERTS = ("sqlite", "delta", "iceberg", "postgres")

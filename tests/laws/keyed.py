@@ -506,6 +506,17 @@ def order_sql(columns: Sequence[tuple[Column, bool]]) -> str:
     return ", ".join(parts)
 
 
+def order_text(order: Sequence[tuple[str, bool]]) -> list[str]:
+    """Return columns, each with whether it descends, as operators take them."""
+    return [f"-{name}" if descends else name for name, descends in order]
+
+
+def order_of_rows(order: Sequence[tuple[str, bool]], stream: Stream, nulls: str) -> str:
+    """Return the same in SQL, and then all columns of a stream. `nulls`: first or last."""
+    terms = [f'"{name}" {"DESC" if descends else "ASC"} NULLS {nulls}' for name, descends in order]
+    return ", ".join([*terms, order_sql([(stream.columns[at], False) for at in stream.ties])])
+
+
 class Topping(NodeKind):
     """`TopN`, of each key or of all."""
 
@@ -526,8 +537,7 @@ class Topping(NodeKind):
     def operator(self, node: Node, inputs: Sequence[Stream]) -> Operator:
         args = node.args
         if args["order"]:
-            order = [f"-{name}" if descends else name for name, descends in args["order"]]
-            return TopN[Any](args["n"], by=args["by"] or None, order_by=order, combiner=args["combiner"])
+            return TopN[Any](args["n"], by=args["by"] or None, order_by=order_text(args["order"]), combiner=args["combiner"])
         return TopN[Any](args["n"], args["of"], by=args["by"] or None, smallest=args["smallest"], combiner=args["combiner"])
 
     def rows(self, node: Node, inputs: Sequence[Stream], rows: Sequence[Rows]) -> dict[str, Rows]:
@@ -542,8 +552,7 @@ class Topping(NodeKind):
         stream, args = inputs[0], node.args
         by = f"PARTITION BY {quoted(args['by'])} " if args["by"] else ""
         if args["order"]:
-            terms = [f'"{name}" {"DESC" if descends else "ASC"} NULLS LAST' for name, descends in args["order"]]
-            order = ", ".join([*terms, order_sql([(stream.columns[at], False) for at in stream.ties])])
+            order = order_of_rows(args["order"], stream, "LAST")
             return {"output": f"SELECT * FROM {tables[0]} QUALIFY row_number() OVER ({by}ORDER BY {order}) <= {args['n']}"}
         of = stream.column(args["of"])
         has_value = f'"{of.name}" IS NOT NULL' + (f' AND NOT isnan("{of.name}")' if of.of.is_float else "")
@@ -571,8 +580,7 @@ class Sorting(NodeKind):
 
     def operator(self, node: Node, inputs: Sequence[Stream]) -> Operator:
         args = node.args
-        by = [f"-{name}" if descends else name for name, descends in args["by"]]
-        return Sort[Any](by, limit=args["limit"], nulls=args["nulls"], combiner=args["combiner"])
+        return Sort[Any](order_text(args["by"]), limit=args["limit"], nulls=args["nulls"], combiner=args["combiner"])
 
     def rows(self, node: Node, inputs: Sequence[Stream], rows: Sequence[Rows]) -> dict[str, Rows]:
         stream, args = inputs[0], node.args
@@ -582,8 +590,7 @@ class Sorting(NodeKind):
 
     def sql(self, node: Node, inputs: Sequence[Stream], tables: Sequence[str]) -> dict[str, str]:
         stream, args = inputs[0], node.args
-        terms = [f'"{name}" {"DESC" if descends else "ASC"} NULLS {args["nulls"]}' for name, descends in args["by"]]
-        order = ", ".join([*terms, order_sql([(stream.columns[at], False) for at in stream.ties])])
+        order = order_of_rows(args["by"], stream, args["nulls"])
         limit = "" if args["limit"] is None else f" LIMIT {args['limit']}"
         return {"output": f"SELECT * FROM {tables[0]} ORDER BY {order}{limit}"}
 

@@ -82,7 +82,12 @@ class CheckedDag:
 
     def above(self, name: str) -> set[str]:
         """Return the names of all operators upstream of an operator."""
-        return _above(name, _edges(self))
+        above, remaining = set[str](), [name]
+        while remaining:
+            new = {source.operator for source, _ in self.upstream(remaining.pop())} - above
+            above |= new
+            remaining += new
+        return above
 
     def columns(self, agreed: Mapping[str, Any] | None = None, *, is_running: bool = False) -> ColumnSolver:
         """Return what is known about the rows of streams. `agreed` and `is_running`: see ColumnSolver."""
@@ -468,5 +473,5 @@ def _above(name: str, edges: Sequence[tuple[str, str]]) -> set[str]:
     return upstream
 
 
-def _edges(dag: ExpandedDag | CheckedDag) -> list[tuple[str, str]]:
+def _edges(dag: ExpandedDag) -> list[tuple[str, str]]:
     return [(s.source.operator, sink.operator) for s in dag.streams.values() for sink in s.sinks]

@@ -16,7 +16,7 @@ from dagflow.model.graph.dag import OperatorNode
 from dagflow.model.operator.base import fields_of
 from dagflow.planning.current_results import CURRENT
 from dagflow.planning.plan import Plan
-from dagflow.planning.scopes import is_above_all
+from dagflow.planning.scopes import is_behind_all
 from dagflow.runtime.run_folder.window_log import WindowPlan
 from dagflow.storage.hashes import hash_bytes
 from dagflow.storage.records.errors import PlanMismatch
@@ -122,7 +122,9 @@ def _changes(was: WindowPlan, plan: Plan) -> dict[str, str]:
 def _fixed(dag: CheckedDag, node: OperatorNode, has_rows: Collection[str]) -> tuple[str, ...]:
     """Return the properties of an operator that give what it has kept its meaning."""
     follows = any(source in dag.changing for source, _ in dag.upstream(node.name))
-    of_content = node.operator.content_properties() if follows or is_above_all(dag, node) else ()
+    of_content = node.operator.content_properties()
+    if of_content and not follows and not is_behind_all(dag, node):
+        of_content = ()
     keys = ("keys",) if follows and node.name in has_rows and node.operator.row_keys() else ()
     return (*node.operator.state_properties(), *of_content, *keys)
 
@@ -144,9 +146,9 @@ def changed_properties(plan: Plan, last: WindowPlan, run_folder: str, has_rows: 
     if stale:
         text = "what these operators have kept of earlier windows belongs to the properties that they had:"
         raise PlanMismatch(run_folder, "\n    ".join([text, *stale]))
-    begun = [what.rpartition(" → ")[2].partition(".input")[0] for what in added(plan) if what.endswith(f".{CURRENT}.input")]
-    late = [name for name in begun if not any(what.endswith(f" → {name}.input") for what in last.shape)]
-    if late:
+    ends = {what.rpartition(" → ")[2] for what in last.shape}
+    by_planner = (name for name in plan.dag.nodes if name not in plan.written.nodes)
+    if late := [name for name in by_planner if name.endswith(f".{CURRENT}") and f"{name}.input" not in ends]:
         text = "these operators would keep the rows that stand from now on, and lack earlier ones:"
         raise PlanMismatch(run_folder, "\n    ".join([text, *late]))
     return list(changed.values())

@@ -116,10 +116,7 @@ def datasets_of(plan: Plan) -> Iterator[OutputDataset]:
         for name in names:
             if (kept[name], replacing.get(name)) != (kept[names[0]], replacing.get(names[0])):
                 raise ModesDiffer(folder=folder, first=names[0], second=name)
-        above = set(names)
-        for name in reversed(list(plan.dag.nodes)):  # downstream first
-            if name in above:
-                above |= {source.operator for source, _ in plan.dag.upstream(name)}
+        above = set(names).union(*map(plan.dag.above, names))
         inputs = tuple(name for name in plan.dag.nodes if name in above and _is_input(plan, name))
         operators = {name: plan.dag.nodes[name].operator for name in inputs}
         ids = {name: operator.dataset_id() for name, operator in operators.items() if isinstance(operator, ReadsDataset)}

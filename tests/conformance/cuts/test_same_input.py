@@ -199,42 +199,33 @@ def test_rows_that_stay_are_replaced(home: Home, operator: str, blocks_threshold
     assert read_dataset(str(home.folder / "out")).count_rows() == wanted
 
 
+def keys_written(home: Home, mode: str) -> int:
+    """Launch once more, and return how many keys are in the output."""
+
+    def populate_dag(dag: DAG, conf: object) -> None:
+        rows = home._reader(dag, "rows", {})
+        rows.to(Distinct("k"), name="keys").to(ParquetWriter(str(home.folder / "out"), mode=mode), name="sink")
+
+    launch(populate_dag, runner="local", slots=1, durability="process", run_folder=str(home.folder / "run"))
+    return read_dataset(str(home.folder / "out")).count_rows()
+
+
 def test_a_result_is_not_begun_in_a_later_launch(home: Home) -> None:
     """Earlier rows would be missing in it."""
-
-    def application(mode: str) -> Any:
-        def populate_dag(dag: DAG, conf: object) -> None:
-            rows = home._reader(dag, "rows", {})
-            rows.to(Distinct("k"), name="keys").to(ParquetWriter(str(home.folder / "out"), mode=mode), name="sink")
-
-        return populate_dag
-
-    def run(mode: str) -> int:
-        launch(application(mode), runner="local", slots=1, durability="process", run_folder=str(home.folder / "run"))
-        return read_dataset(str(home.folder / "out")).count_rows()
-
     home.write("rows/1.parquet", ["a", "b"])
-    assert run("append") == 2
+    assert keys_written(home, "append") == 2
     home.write("rows/2.parquet", ["b", "c"])
     with pytest.raises(PlanMismatch, match="mode = append → replace"):
-        run("replace")
-    assert run("append") == 3
+        keys_written(home, "replace")
+    assert keys_written(home, "append") == 3
 
 
 def test_a_result_that_is_kept_stays_kept(home: Home) -> None:
     """An operator that adds rows cannot take over the groups of one that emits its whole result."""
-
-    def run(mode: str) -> None:
-        def populate_dag(dag: DAG, conf: object) -> None:
-            rows = home._reader(dag, "rows", {})
-            rows.to(Distinct("k"), name="keys").to(ParquetWriter(str(home.folder / "out"), mode=mode), name="sink")
-
-        launch(populate_dag, runner="local", slots=1, durability="process", run_folder=str(home.folder / "run"))
-
     home.write("rows/1.parquet", ["a"])
-    run("replace")
+    assert keys_written(home, "replace") == 1
     with pytest.raises(PlanMismatch, match="mode = replace → append"):
-        run("append")
+        keys_written(home, "append")
 
 
 @attrs.define
@@ -275,6 +266,29 @@ def test_what_is_emitted_as_windows_end_replaces_what_was_emitted_before(home: H
         home.write(f"rows/{number}.parquet", ["a", f"b{number}"])
     assert run(Last()) == 4
     assert run(LastOfAll()) == 2 + 3 + 4
+
+
+def test_nor_is_it_begun_by_what_a_class_says(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scope of a class is not among the properties that launches compare."""
+
+    def populate_dag(dag: DAG, conf: object) -> None:
+        rows = home._reader(dag, "rows", {})
+        rows.to(Last(), name="last").to(ParquetWriter(str(home.folder / "out"), mode="replace"), name="sink")
+
+    def run() -> None:
+        launch(populate_dag, runner="local", slots=1, durability="process", run_folder=str(home.folder / "run"))
+
+    home.write("rows/1.parquet", ["a", "b"])
+    run()
+    home.write("rows/2.parquet", ["c"])
+    with monkeypatch.context() as patch:
+        patch.setattr(Last, "scope", "all")
+        with pytest.raises(
+            PlanMismatch, match=r"would keep the rows that stand from now on, and lack earlier ones:\n    sink\.current"
+        ):
+            run()
+    run()
+    assert read_dataset(str(home.folder / "out")).count_rows() == 3
 
 
 @attrs.frozen

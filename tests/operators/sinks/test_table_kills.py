@@ -23,7 +23,7 @@ from operators.sinks.table_formats import writer
 from operators.sinks.table_formats.published import PublishedNotes
 from operators.sinks.table_formats.staged_files import StagedParquet
 from tests.chaos.dying import after, before, die_at
-from tests.of_windows import OfWindows
+from tests.of_windows import OfWindows, every
 from tests.tiers import mostly_nightly
 
 STEPS = {
@@ -58,10 +58,6 @@ def number_of(line: ReaderRecord[str]) -> int:
     return int(line.record)
 
 
-def is_number(number: int) -> bool:
-    return number >= 0
-
-
 def sink_of(kind: str, folder: Path, mode: Any) -> Any:
     keys = ["value"] if mode == "upsert" else []
     if kind == "delta":
@@ -76,7 +72,7 @@ def populate(folder: Path, kind: str, mode: str) -> Callable[[DAG, Any], None]:
         numbers = dag.add_operator("numbers", Map[Any, int](number_of))
         sink = dag.add_operator("sink", sink_of(kind, folder, mode))
         dag.add_stream("read", lines.messages, numbers.input)
-        rows = numbers.output.to(OfWindows[int](is_number), name="windows") if mode == "replace" else numbers.output
+        rows = numbers.output.to(OfWindows[int](every), name="windows") if mode == "replace" else numbers.output
         dag.add_stream("numbered", rows, sink.input)
 
     return populate_dag

@@ -9,7 +9,6 @@ from typing import Any
 import attrs
 import click
 
-from dagflow.catalogue.conf_schema import conf_schema
 from dagflow.cli.app_arguments import AppArguments, app_command
 from dagflow.cli.prepare import built, spark_address
 from dagflow.cli.report_error import style_of
@@ -29,18 +28,20 @@ from dagflow.spark.connection.address import Address
 def command(arguments: AppArguments, schema: bool) -> None:
     """Print the settings; secrets are hidden."""
     application = built(arguments)
+    settings = application.application.settings_class
+    operators = {name: node.operator for name, node in application.expanded.operators.items()}
+    modules = {name: node.module for name, node in application.expanded.modules.items()}
     if schema:
-        operators = {name: node.operator for name, node in application.expanded.operators.items()}
-        modules = {name: node.module for name, node in application.expanded.modules.items()}
-        settings = application.application.settings_class
+        from dagflow.catalogue.conf_schema import conf_schema  # the catalogue takes 30 ms to load
+
         of_files = conf_schema(application.application.name, settings, operators, modules, OPERATOR_ATTRIBUTES)
         print(json.dumps(of_files, indent=2, ensure_ascii=False))
         return
     rows = effective(
-        application.application.settings_class,
+        settings,
         application.layers,
-        operators={name: node.operator for name, node in application.expanded.operators.items()},
-        modules={name: node.module for name, node in application.expanded.modules.items()},
+        operators=operators,
+        modules=modules,
         applied=application.applied,
         ports=_port_attributes(application.expanded),
         applied_ports=application.applied_ports,
