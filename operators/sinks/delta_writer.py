@@ -17,6 +17,7 @@ from typing_extensions import TypeVar
 
 from dagflow import InputPort, SinkLaunch, StagedWindow, WindowMark
 from dagflow.config import Secret
+from operators.aggregate.accumulators import group_codes
 from operators.extras.delta_log import check_log, mend_log
 from operators.extras.stores import patiently
 from operators.extras.tables import deltalake, opening
@@ -159,7 +160,12 @@ class DeltaWriter(TableFormatWriter[T], Generic[T]):
         )
         if self.mode == "upsert":
             assert table is not None  # it is created first
-            self._merge(*self.net_rows(window, files, columns), table, properties)
+            rows, gone = self.net_rows(window, files, columns)
+            by: Sequence[str] = self.row_keys()
+            if gone.num_rows and not by:
+                stay, by = self.without(window, table, gone)
+                rows, gone = pa.concat_tables([rows, stay]), gone.take(pa.array(group_codes(gone, by)[1]))
+            self._merge(rows, gone, by, table, properties)
             table.table.update_incremental()
             if table.mark(key).number >= window.number:
                 return table
@@ -222,12 +228,14 @@ class DeltaWriter(TableFormatWriter[T], Generic[T]):
             help="leave such rows out with Filter(…), or drop NOT NULL from the column",
         )
 
-    def _merge(self, rows: pa.Table, gone: pa.Table, table: DeltaLog, properties: Any) -> None:
-        keys = " AND ".join(f"target.{_quoted(key)} = source.{_quoted(key)}" for key in self.keys)
+    def _merge(self, rows: pa.Table, gone: pa.Table, names: Sequence[str], table: DeltaLog, properties: Any) -> None:
+        """Put rows into the table, and remove those that have the values of `gone` in some columns; by keys, update them."""
         is_gone = max(rows.column_names, key=len) + "_"  # a name that no column has
         marks = pa.concat_arrays([pa.repeat(False, rows.num_rows), pa.repeat(True, gone.num_rows)])
         source = pa.concat_tables([rows, gone]).append_column(is_gone, marks)
-        merge = table.table.merge(source, keys, source_alias="source", target_alias="target", commit_properties=properties)
+        same = [f"target.{_quoted(name)} = source.{_quoted(name)}" for name in names]
+        by = " AND ".join(same if self.row_keys() else [f"source.{_quoted(is_gone)}", *same])
+        merge = table.table.merge(source, by, source_alias="source", target_alias="target", commit_properties=properties)
         merge = merge.when_matched_delete(f"source.{_quoted(is_gone)}").when_matched_update_all(except_cols=[is_gone])
         merge.when_not_matched_insert_all(f"NOT source.{_quoted(is_gone)}", except_cols=[is_gone]).execute()
 

@@ -181,11 +181,18 @@ class IcebergWriter(TableFormatWriter[T], Generic[T]):
         assert table is not None  # it is created first
         key = window_key(window)
         marks = {SINK: key, "dagflow.window": str(window.number)}
-        match_filter = pyiceberg("IcebergWriter").table.upsert_util.create_match_filter
         with table.for_commit().transaction() as transaction:
             if self.mode == "upsert":
                 rows, gone = self.net_rows(window, files, columns)
-                touched = match_filter(pa.concat_tables([rows, gone]), list(self.keys))
+                if keys := self.row_keys():
+                    touched = pyiceberg("IcebergWriter").table.upsert_util.create_match_filter(
+                        pa.concat_tables([rows, gone]), list(keys)
+                    )
+                elif gone.num_rows:
+                    stay, names = self.without(window, table, gone)
+                    rows, touched = pa.concat_tables([rows, stay]), table.with_values(gone.select(names))
+                else:
+                    touched = pyiceberg("IcebergWriter").expressions.AlwaysFalse()
                 if any(table.table.scan(touched).plan_files()):
                     transaction.overwrite(rows, touched, snapshot_properties=marks)
                 elif rows.num_rows:

@@ -190,8 +190,8 @@ def _reader(dag: DAG, name: str, source: Source, home: Path, launch: int) -> Any
 
 def _sink(target: Target, stream: Stream, folder: Path, grows: bool) -> Any:
     options: dict[str, Any] = {"mode": target.mode}
-    if keys := stream.unique if target.mode == "upsert" else target.keys:
-        options["keys"] = keys
+    if target.keys:
+        options["keys"] = target.keys
     if target.partition_columns:
         options["partition_columns"] = target.partition_columns
     if target.max_file_rows:

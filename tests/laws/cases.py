@@ -67,7 +67,7 @@ class Target:
     """A sink: the stream that it takes, its kind, its mode.
 
     Attributes:
-        keys: of a changelog; an upsert has the columns that identify a row.
+        keys: of a changelog, or an upsert: the columns that identify a row, or `*`.
         partition_columns: the columns that name folders.
         max_file_rows: the most rows of a file.
     """
@@ -317,18 +317,18 @@ def _target(rng: random.Random, name: str, stream: Stream, rows: Rows, servers: 
     modes: list[str | None] = [None]
     if kind != "collector":
         modes.append("replace" if stream.changes else "append")
-    if kind in _UPSERTS and stream.unique:
+    if kind in _UPSERTS:
         modes += ["upsert"] * 3
     if kind in FILES:
         modes += ["changelog"]
     mode = rng.choice(modes)
-    keys = rng.choice([(), stream.unique])
+    keys = rng.choice([("*",) if mode == "upsert" else (), stream.unique or (("*",) if mode == "upsert" else ())])
     partition_columns = _partition_columns(rng, kind, stream.columns)
     return Target(
         name,
         kind,
         mode,
-        keys=keys if mode == "changelog" else (),
+        keys=keys if mode in ("changelog", "upsert") else (),
         partition_columns=partition_columns,
         max_file_rows=rng.choice([None, None, None, 1, 3]) if kind in FILES else None,
     )

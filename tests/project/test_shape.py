@@ -49,7 +49,7 @@ BUDGET = {
     "operators/join": 855,
     "operators/logs": 1901,
     "operators/readers": 1061,
-    "operators/sinks": 5160,
+    "operators/sinks": 5288,
     "operators/sources": 707,
     "operators/tables": 627,
     "operators/transform": 913,

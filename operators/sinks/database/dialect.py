@@ -174,10 +174,12 @@ class SqlDialect(abc.ABC):
     Attributes:
         name: of the system, for messages.
         place: where the database is, for messages. Never a secret.
+        row_place: the columns by which the database itself tells one row of a table from another.
     """
 
     name: str
     place: str
+    row_place: tuple[str, ...]
 
     @abc.abstractmethod
     def session(self, doing: str) -> AbstractContextManager[Session]:
@@ -193,6 +195,10 @@ class SqlDialect(abc.ABC):
     @abc.abstractmethod
     def chunk(self, batch: pa.RecordBatch, operator: str) -> Chunk:
         """Return rows in the form that `Session.load` takes. Raises ValueNotWritable, which names the `operator`."""
+
+    @abc.abstractmethod
+    def content(self, columns: Mapping[str, str]) -> str:
+        """Return an expression that is equal for equal rows, also for zeros of both signs. `columns`: of a table, with types."""
 
     def secure(self) -> None:  # noqa: B027  # servers do so by themselves
         """Wait until what others have committed survives a power cut: they may have died before it did."""
@@ -250,7 +256,7 @@ def changes(
 
 def on_conflict(dialect: SqlDialect, mode: Mode, keys: Sequence[str], names: Sequence[str]) -> str:
     """Return the end of the INSERT statement of a mode, for rows with these columns."""
-    if mode != "upsert":
+    if mode != "upsert" or not keys:
         return ""
     others = [dialect.quoted(name) for name in names if name not in keys]
     update = f"DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in others)}" if others else "DO NOTHING"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -90,6 +90,7 @@ class Postgres(SqlDialect):
     nul_replacement: str | None = None
 
     name = "PostgreSQL"
+    row_place = ("tableoid", "ctid")  # a partition is a table
 
     @property
     def server(self) -> PostgresServer:
@@ -126,6 +127,11 @@ class Postgres(SqlDialect):
     def column_type(self, kind: Any) -> str | None:
         """Return the type of a column. Nested values other than lists of plain ones are `jsonb`."""
         return postgres_type(kind) or ("jsonb" if unsupported_part(kind) is None else None)
+
+    def content(self, columns: Mapping[str, str]) -> str:
+        """See `SqlDialect.content`. Also of types without an equality, as `json`."""
+        floats = ("real", "double precision")
+        return f"ROW({', '.join(self.quoted(name) + ' + 0' * (kind in floats) for name, kind in columns.items())})::text"
 
     def chunk(self, batch: pa.RecordBatch, operator: str) -> Chunk:
         """Return rows in the text form of COPY. Raises ValueNotWritable."""

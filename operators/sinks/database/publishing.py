@@ -11,7 +11,7 @@ import contextlib
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import attrs
 
@@ -29,9 +29,10 @@ from operators.sinks.database.dialect import (
     on_conflict,
 )
 from operators.sinks.database.errors import RowsRefused, StagedRowsMissing, TableRefused, TableReplaced
+from operators.sinks.database.row_changes import RowChanges
 from operators.sinks.database.staging import ROW, SIGN, create_table, shown, staged_prefix, window_of
 from operators.sinks.tables.earlier import earlier_rows
-from operators.sinks.tables.errors import ForeignChange, KeysNotUnique
+from operators.sinks.tables.errors import ForeignChange, KeysNotUnique, rows_missing
 from operators.sinks.tables.modes import Mode
 
 WINDOWS = "_dagflow_windows"
@@ -134,7 +135,8 @@ class Publisher:
                 return warnings
             place = f"{self.table!r} in {self.dialect.place}"
             published = self._published(session, launch.sink)
-            return warnings + earlier_rows(launch, self.mode, place, published, partial(self._has_rows, session))
+            mode = self.mode if self.mode != "upsert" or self.keys else "append"
+            return warnings + earlier_rows(launch, mode, place, published, partial(self._has_rows, session))
 
     def _missing(self, session: Session, columns: Mapping[str, str]) -> list[str]:
         """Return a phrase for each column that the rows lack, and that takes no nulls."""
@@ -177,8 +179,9 @@ class Publisher:
             if any(each.is_signed for each in staged):
                 with session.undone():
                     target = self._fitted(session, window, staged)
-                    self._upsert(session, staged, target)
-                    self._check_unique(session, window, staged, target)
+                    self._upsert(session, window, staged, target)
+                    if self.keys:
+                        self._check_unique(session, window, staged, target)
                     session.check_deferred()
                 return
             if not session.columns(self.table) or not session.has_rules(self.table, self.keys):
@@ -391,8 +394,8 @@ class Publisher:
         return {spelled[folded]: kind for folded, kind in wanted.items()}
 
     def _insert(self, session: Session, window: StagedWindow, staged: Sequence[_Staged], target: Mapping[str, str]) -> None:
-        if self.mode == "upsert":
-            self._upsert(session, staged, target)
+        if self.mode == "upsert" and (self.keys or any(each.is_signed for each in staged)):
+            self._upsert(session, window, staged, target)
             return
         for each in staged:
             names = ", ".join(map(self.dialect.quoted, each.columns))
@@ -400,8 +403,7 @@ class Publisher:
             source = session.qualified(each.table)
             rows = session.run(f"INSERT INTO {session.qualified(self.table)} ({names}) SELECT {values} FROM {source}")
             if rows != each.rows:
-                reason = f"{each.rows:,} rows were written, and the table took {rows:,}"
-                raise RowsRefused(table=self.table, database=self.dialect.place, window=window.number, reason=reason)
+                self._lost(window, each.rows, rows)
 
     def _remove_rows(self, session: Session, window: StagedWindow, known: str | None) -> None:
         """Remove all rows. Raises ForeignChange if there are more than the window before has left."""
@@ -421,13 +423,16 @@ class Publisher:
             f"        database, and launch again: {forget}",
         )
 
-    def _upsert(self, session: Session, staged: Sequence[_Staged], target: Mapping[str, str]) -> None:
+    def _upsert(self, session: Session, window: StagedWindow, staged: Sequence[_Staged], target: Mapping[str, str]) -> None:
         """Put rows in the place of those with the same keys. Of several staged ones, the last counts.
 
         Rows that are taken back more often than they came in the window are deleted, before any row is put anywhere: it does not
         matter in which order a row is taken back and another one with its key comes.
         """
         quoted = self.dialect.quoted
+        if not self.keys:
+            self._change_rows(session, window, staged, target)
+            return
         for names, group in _by_columns(staged):
             if group[0].is_signed:
                 gone = self._rows(session, names, group, stands=False)
@@ -446,6 +451,29 @@ class Publisher:
                 f" FROM ({parts}) AS staged) AS ranked WHERE {quoted(ROW + '_rank')} = 1 ORDER BY {', '.join(order)}"
                 f"{on_conflict(self.dialect, self.mode, self.keys, names)}"
             )
+
+    def _change_rows(self, session: Session, window: StagedWindow, staged: Sequence[_Staged], target: Mapping[str, str]) -> None:
+        """Add the rows that come, and remove one for each that is taken back. Raises ForeignChange where there is none."""
+        spelled = {self.dialect.folded(name) for each in staged for name in each.columns}
+        names = list(session.columns(self.table))
+        written = [name for name in names if self.dialect.folded(name) in spelled]
+        net = f"{staged[0].table}_net"
+        changes = RowChanges(session, self.dialect, self.table, net, names if self.evolves else written, written)
+        changes.create()
+        for each in staged:
+            columns = ", ".join(map(self.dialect.quoted, [*each.columns, SIGN]))
+            values = ", ".join([*self._values(each.columns, target), self.dialect.quoted(SIGN)])
+            session.run(f"INSERT INTO {session.qualified(net)} ({columns}) SELECT {values} FROM {session.qualified(each.table)}")
+        coming, going = changes.sums()
+        if going and (missing := going - changes.remove()):
+            raise rows_missing(window, f"table {self.table!r} in {self.dialect.place}", missing)
+        if (taken := changes.add()) != coming:
+            self._lost(window, coming, taken)
+        session.run(f"DROP TABLE {session.qualified(net)}")
+
+    def _lost(self, window: StagedWindow, written: int, taken: int) -> NoReturn:
+        reason = f"{written:,} rows were written, and the table took {taken:,}"
+        raise RowsRefused(table=self.table, database=self.dialect.place, window=window.number, reason=reason)
 
     def _rows(self, session: Session, names: Sequence[str], group: Sequence[_Staged], *, stands: bool = True) -> str:
         """Return the statement that selects the rows of staged tables; those of an upsert with the columns of their order.

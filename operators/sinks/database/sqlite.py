@@ -9,7 +9,7 @@ import contextlib
 import re
 import sqlite3
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -51,6 +51,7 @@ class Sqlite(SqlDialect):
     lock_timeout: float = 60.0
 
     name = "SQLite"
+    row_place = ("rowid",)
 
     @property
     def place(self) -> str:  # type: ignore[override]
@@ -94,6 +95,10 @@ class Sqlite(SqlDialect):
         """Return rows as tuples. Raises ValueNotWritable for NaN, and for integers of more than 64 bits with sign."""
         columns = [_values(name, column, operator) for name, column in zip(batch.schema.names, batch.columns, strict=True)]
         return Chunk(batch.num_rows, batch.nbytes, list(zip(*columns, strict=True)))
+
+    def content(self, columns: Mapping[str, str]) -> str:
+        """See `SqlDialect.content`. A zero has no sign in a file."""
+        return " || ',' || ".join(f"quote({self.quoted(name)})" for name in columns)
 
     def folded(self, name: str) -> str:
         """Return a name in lower case: SQLite does not tell `A` from `a`."""

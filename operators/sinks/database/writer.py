@@ -18,7 +18,7 @@ from operators.problems import all_problems
 from operators.sinks.database.dialect import SqlDialect
 from operators.sinks.database.publishing import Publisher
 from operators.sinks.database.staging import Staging, column_type
-from operators.sinks.tables.modes import MODES, ON_SCHEMA_CHANGE, Mode, OnSchemaChange, behind_current, mode_problems
+from operators.sinks.tables.modes import MODES, ON_SCHEMA_CHANGE, WHOLE_ROW, Mode, OnSchemaChange, behind_current, mode_problems
 
 T = TypeVar("T", default=Any)
 
@@ -36,7 +36,8 @@ class DatabaseWriter(Sink, Generic[T]):
         mode: what a window does: `append` its rows, `upsert` them by `keys` (of several rows with the same keys, the last
             counts; rows that are taken back are deleted), or `replace` all rows of the table. A window without rows changes
             nothing.
-        keys: the columns that identify a row, for `upsert`. An existing table needs a unique index on them.
+        keys: the columns that identify a row, for `upsert`. An existing table needs a unique index on them. With `"*"`, rows are
+            found by all of their columns: those that come are inserted, and for each that is taken back an equal one is deleted.
         on_schema_change: the reaction to columns that the table does not have, or to wider types: `fail`, or `evolve` the table.
         lock_timeout: the time that a statement waits for other sessions, before the step is retried.
         buffer_bytes: the most bytes of rows that wait in a task. More are loaded at once, as is each batch for a table with rules
@@ -54,7 +55,7 @@ class DatabaseWriter(Sink, Generic[T]):
 
     @property
     def takes_changes(self) -> bool:  # type: ignore[override]
-        """True for upserts: a row that is taken back is found by its key."""
+        """True for upserts: a row that is taken back is found by its key, or by all of its columns."""
         return self.mode == "upsert"
 
     def dialect(self) -> SqlDialect:
@@ -75,8 +76,8 @@ class DatabaseWriter(Sink, Generic[T]):
         return behind_current(self, self.mode)
 
     def row_keys(self) -> tuple[str, ...]:
-        """Return the keys of an upsert."""
-        return self.keys
+        """Return the keys of an upsert; none where all columns identify a row."""
+        return () if self.keys == WHOLE_ROW else self.keys
 
     def replaces_rows(self) -> bool:
         """Return True for mode `replace`."""
@@ -88,7 +89,7 @@ class DatabaseWriter(Sink, Generic[T]):
 
     def needed_columns(self, port: str) -> dict[str, Sequence[str]]:
         """Return the columns that identify a row."""
-        return {"keys": self.keys}
+        return {"keys": self.row_keys()}
 
     def setup(self, context: OperatorContext) -> None:
         """Begin with nothing staged."""
@@ -97,7 +98,7 @@ class DatabaseWriter(Sink, Generic[T]):
             self.dialect(),
             context,
             table=self.bare_table(),
-            keys=self.keys,
+            keys=self.row_keys(),
             mode=self.mode or "append",
             evolves=self.on_schema_change == "evolve",
             buffer_bytes=self.buffer_bytes,
@@ -160,7 +161,9 @@ class DatabaseWriter(Sink, Generic[T]):
         self._publisher().sweep(window)
 
     def _publisher(self) -> Publisher:
-        return Publisher(self.dialect(), self.bare_table(), self.mode or "append", self.keys, self.on_schema_change == "evolve")
+        return Publisher(
+            self.dialect(), self.bare_table(), self.mode or "append", self.row_keys(), self.on_schema_change == "evolve"
+        )
 
     def bare_table(self) -> str:
         """Return the name of the table without its schema."""

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import json
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
 import attrs
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dagflow import WindowMark
 from dagflow.storage import file_system, join, local_path
+from operators.aggregate.accumulators import group_codes
 from operators.extras.delta_log import HINT, LOG
 from operators.extras.tables import delta_options, deltalake
 from operators.sinks.delta.appends import OwnVersion, append_body, mark_of, may_append
@@ -207,6 +212,20 @@ class DeltaLog:
         if self.own is not None and key in self.own.marks:
             return self.own.marks[key]
         return mark_of(key, self.table.transaction_version)
+
+    def rows_with(self, values: pa.Table) -> pa.Table:
+        """Return the rows that have the values of one of some rows, in all columns of these."""
+        dataset, names = self.table.to_pyarrow_dataset(), values.column_names
+        # deltalake gives the bounds of texts in files as `string_view`, with which pyarrow does not compare them
+        compared = [name for name in names if not pa.types.is_string(values.schema.field(name).type)]
+        sets = [pc.field(name).isin(values.column(name).unique().cast(dataset.schema.field(name).type)) for name in compared]
+        matching = []
+        for batch in dataset.to_batches(filter=functools.reduce(operator.and_, sets) if sets else None):
+            own = pa.Table.from_batches([batch]).select(names).cast(values.schema)
+            codes, _ = group_codes(pa.concat_tables([own, values]), names)
+            is_matched = np.isin(codes[: batch.num_rows], codes[batch.num_rows :])
+            matching.append(batch.filter(pa.array(is_matched)) if names else batch)
+        return pa.Table.from_batches(matching, dataset.schema)
 
     def evolve(self, columns: pa.Schema) -> None:
         """Add columns, in a version of its own. Raises DeltaError if other writers came first."""

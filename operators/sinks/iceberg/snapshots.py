@@ -171,6 +171,17 @@ class IcebergTable:
                 changes.append(f"snapshot {snapshot.snapshot_id}: {operation} at {moment(snapshot.timestamp_ms)}")
         return tuple(reversed(changes))
 
+    def rows_with(self, values: pa.Table) -> pa.Table:
+        """Return the rows that `with_values` holds for."""
+        rows: pa.Table = self.table.scan(self.with_values(values)).to_arrow()
+        return rows
+
+    def with_values(self, values: pa.Table) -> Any:
+        """Return the condition that a row has one of the values of some rows in each of their columns."""
+        conditions = pyiceberg("IcebergWriter").expressions
+        sets = [conditions.In(name, set(values.column(name).to_pylist())) for name in values.column_names]
+        return conditions.And(conditions.AlwaysTrue(), *sets) if sets else conditions.AlwaysTrue()
+
     def evolve(self, columns: pa.Schema) -> None:
         """Add columns and promote types. Raises CommitFailedException if other writers came first."""
         with self.table.transaction() as transaction, transaction.update_schema() as update:

@@ -75,6 +75,10 @@ class OpenedTable(Protocol):
         """Return the newest window of a sink (`window_key`) that the table holds."""
         ...
 
+    def rows_with(self, values: pa.Table) -> pa.Table:
+        """Return the rows that a commit takes out of the table for those of `values`: by its columns, all without any."""
+        ...
+
     def rolled_back(self, note: Published) -> str | None:
         """Return how the table lost what it had when a note was written; None if it has it."""
         ...

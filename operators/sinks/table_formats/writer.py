@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, ClassVar, Generic
 
 import attrs
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import types as t
@@ -49,10 +50,10 @@ from operators.sinks.table_formats.staged_files import (
     sweep_staged,
 )
 from operators.sinks.tables.acceptance import TableLimits, check_keys, check_names
-from operators.sinks.tables.changes import net_changes
+from operators.sinks.tables.changes import matching_columns, net_changes, netted
 from operators.sinks.tables.earlier import earlier_rows
-from operators.sinks.tables.errors import ForeignChange, KeysNotUnique
-from operators.sinks.tables.modes import MODES, ON_SCHEMA_CHANGE, Mode, OnSchemaChange
+from operators.sinks.tables.errors import ForeignChange, KeysNotUnique, rows_missing
+from operators.sinks.tables.modes import MODES, ON_SCHEMA_CHANGE, WHOLE_ROW, Mode, OnSchemaChange
 
 T = TypeVar("T", default=Any)
 
@@ -75,7 +76,8 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
         mode: `append` adds the rows of each window; `replace` makes them the content of the table; `upsert` updates the rows
             that have equal `keys`, inserts the others, and deletes those that are taken back. A window without rows leaves the
             table as it is.
-        keys: the columns that identify a row, for `upsert`.
+        keys: the columns that identify a row, for `upsert`. With `"*"`, rows are found by all of their columns: those that come
+            are inserted, and for each that is taken back an equal one is deleted.
         on_schema_change: the reaction to columns that the table does not have: `fail`, or `evolve` the table. A column that a
             batch lacks is null. Types that the table's types hold are cast.
     """
@@ -98,7 +100,7 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
 
     @property
     def takes_changes(self) -> bool:  # type: ignore[override]
-        """True for upserts: a row that is taken back is found by its key."""
+        """True for upserts: a row that is taken back is found by its key, or by all of its columns."""
         return self.mode == "upsert"
 
     def check(self) -> None:
@@ -117,7 +119,11 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
 
     def needed_columns(self, port: str) -> dict[str, Sequence[str]]:
         """Return the columns that name folders, and the keys."""
-        return {"partition_columns": self.partition_columns, "keys": self.keys}
+        return {"partition_columns": self.partition_columns, "keys": self.row_keys()}
+
+    def row_keys(self) -> tuple[str, ...]:
+        """Return the keys of an upsert; none where all columns identify a row."""
+        return () if self.keys == WHOLE_ROW else self.keys
 
     def stored_type(self, kind: pa.DataType) -> pa.DataType | None:
         """Return the type as the table format stores it; None for a type without values. Raises ValueError for other types."""
@@ -185,7 +191,8 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
             return ()
         windows = {each: table.mark(f"{each}/{launch.sink}").number for each in applications_of(self.home())}
         published = {application: window for application, window in windows.items() if window >= 0}
-        return earlier_rows(launch, self.mode or "append", self.path, published, table.has_rows)
+        mode = self.mode if self.mode and self.keys != WHOLE_ROW else "append"
+        return earlier_rows(launch, mode, self.path, published, table.has_rows)
 
     def try_place(self, launch: SinkLaunch, table: OpenedTable | None) -> None:
         """Raise StoreRefused unless an object store publishes as it must. It is tried until the sink has published to it."""
@@ -279,11 +286,11 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
 
     def _limits(self, required: Sequence[str]) -> TableLimits:
         operator, target = type(self).__name__, f"the table {self.path}"
-        return TableLimits(operator=operator, target=target, required=required, keys=self.keys, is_dated=True)
+        return TableLimits(operator=operator, target=target, required=required, keys=self.row_keys(), is_dated=True)
 
     def _check_parts(self, columns: pa.Schema) -> None:
         """Raise TypeNotWritable and PartitionColumnRefused for columns that cannot be keys, or cannot name folders."""
-        check_keys(columns, self.keys, type(self).__name__, self.format_name, floats=self.compares_floats)
+        check_keys(columns, self.row_keys(), type(self).__name__, self.format_name, floats=self.compares_floats)
         if self.partition_columns and set(self.partition_columns) <= set(columns.names):
             named = pa.schema([field for field in columns if not t.is_null(field.type)])
             names = [name for name in self.partition_columns if name in named.names]
@@ -310,9 +317,9 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
         return None if table is None else table.columns
 
     def _fitted(self, columns: pa.Schema) -> pa.Schema:
-        for name in (*self.keys, *self.partition_columns):
+        for name in (*self.row_keys(), *self.partition_columns):
             if name not in columns.names:
-                reason = f"column {name!r} is missing: " + ("it is a key" if name in self.keys else "it names folders")
+                reason = f"column {name!r} is missing: " + ("it is a key" if name in self.row_keys() else "it names folders")
                 raise TableSchemaDiffers(sink=self._context.name, table=self.path, differences=(reason,))
         if self._takes_columns():
             return columns
@@ -410,21 +417,37 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
             for file in files:
                 self._check_cast(file, columns, window.sink)
             if is_changing:
-                self.net_rows(window, files, columns)
+                _, gone = self.net_rows(window, files, columns)
+                if table is not None and gone.num_rows and not self.row_keys():
+                    self.without(window, table, gone)
 
     def net_rows(self, window: StagedWindow, files: list[StagedRows], columns: pa.Schema) -> tuple[pa.Table, pa.Table]:
-        """Return the rows of an upsert, one of each key, and rows whose keys leave the table.
+        """Return the rows of an upsert, one of each key, and rows whose keys leave the table; without keys, all of both.
 
         Of an append stream, the last row of a key counts. Raises KeysNotUnique for several of one key in a changing stream: which
         of them could be taken back later?
         """
         rows, gone = (read_rows([file for file in files if (file.sign < 0) == is_gone], columns) for is_gone in (False, True))
         if not any(file.sign for file in files):
-            return last_of_each(rows, self.keys), gone
-        net = net_changes(rows, gone, self.keys)
+            return last_of_each(rows, self.row_keys()) if self.row_keys() else rows, gone
+        net = net_changes(rows, gone, self.row_keys())
         if not net.is_unique:
             raise KeysNotUnique(sink=window.sink, table=self.path, window=window.number, keys=self.keys)
         return net.inserted, net.gone
+
+    def without(self, window: StagedWindow, table: Any, gone: pa.Table) -> tuple[pa.Table, list[str]]:
+        """Return the rows of the table that stay though they are matched by some that go, and the columns by which they are.
+
+        Rows are only found by columns that all table formats compare alike, so more are matched than go.
+        Raises ForeignChange where a row that goes is not in the table.
+        """
+        names = matching_columns(gone)
+        there = table.rows_with(gone.select(names)).select(gone.column_names).cast(gone.schema)
+        signs = np.where(np.arange(there.num_rows + gone.num_rows) < there.num_rows, 1, -1)
+        rows, count = netted(pa.concat_tables([there, gone]), signs)
+        if missing := rows.num_rows - count:
+            raise rows_missing(window, self.path, missing)
+        return rows.slice(0, count), names
 
     def _check_cast(self, file: StagedRows, columns: pa.Schema, sink: str) -> None:
         """Raise TableSchemaDiffers if a file has values that the columns of the table do not hold."""

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pyarrow as pa
+import pyarrow.types as t
 
 from operators.aggregate.accumulators import group_codes
 from operators.transform.content import contents_of_column
@@ -19,8 +20,8 @@ class NetChanges:
 
     Attributes:
         inserted: the rows that stand.
-        gone: a row of each key whose rows were taken back, and of which none stands.
-        is_unique: whether the rows that stand have keys of their own.
+        gone: a row of each key whose rows were taken back, and of which none stands; without keys, all rows that were.
+        is_unique: whether the rows that stand have keys of their own, where there are any.
     """
 
     inserted: pa.Table
@@ -38,10 +39,19 @@ def net_changes(inserted: pa.Table, retracted: pa.Table, keys: Sequence[str]) ->
     """
     rows = pa.concat_tables([inserted, retracted])
     changed, count = netted(rows, np.where(np.arange(rows.num_rows) < inserted.num_rows, 1, -1))
+    if not keys:
+        return NetChanges(changed.slice(0, count), changed.slice(count), True)
     _, of_key = group_codes(changed, keys)  # rows that stand come first
     is_gone = of_key >= count
     is_unique = np.count_nonzero(~is_gone) == count
     return NetChanges(changed.slice(0, count), changed.take(pa.array(of_key[is_gone])), bool(is_unique))
+
+
+def matching_columns(rows: pa.Table) -> list[str]:
+    """Return the columns in which some rows can be found in a table of any format: no nulls, floats, bytes or nested values."""
+    kinds = (t.is_integer, t.is_boolean, t.is_decimal, t.is_date, t.is_timestamp, t.is_string, t.is_large_string)
+    fields = zip(rows.schema, rows.columns, strict=True)
+    return [field.name for field, column in fields if not column.null_count and any(is_kind(field.type) for is_kind in kinds)]
 
 
 def netted(rows: pa.Table, signs: Any) -> tuple[pa.Table, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dagflow import StagedWindow
 from dagflow.errors import RunError, error
 
 
@@ -56,20 +57,36 @@ class KeysNotUnique(RunError, ValueError):
 
 @error("DF663", kw_only=True, is_fatal=True)
 class ForeignChange(RunError):
-    """Another writer has changed a table whose content each window replaces. `changes`: a phrase for each; `help`: what to do."""
+    """Another writer has changed a table whose rows a window replaces, or takes back.
+
+    `changes`: a phrase for each; `conflict`: the reason for which the window cannot come; `help`: what to do.
+    """
 
     sink: str
     table: str
     window: int
     changes: tuple[str, ...]
+    conflict: str = "mode='replace' would remove its rows"
     help: str = "restore the version before, and launch again: the run resumes; let that writer have a table of its own"
     template = (
-        "{sink}: {table}: another writer has changed the table, and mode='replace' would remove its rows; "
+        "{sink}: {table}: another writer has changed the table, and {conflict}; "
         "window {window} was not published\n"
         "    {changes:\n    }\n"
         "  help: {help}"
     )
     example = {"sink": "totals", "table": "data/totals", "window": 7, "changes": ("version 13: WRITE at 2026-03-01T12:00:00Z",)}
+
+
+def rows_missing(window: StagedWindow, table: str, rows: int) -> ForeignChange:
+    """Return the error for rows that are taken back by all of their columns, and are not in the table."""
+    what = "a row that is taken back is" if rows == 1 else f"{rows:,} rows that are taken back are"
+    return ForeignChange(
+        sink=window.sink,
+        table=table,
+        window=window.number,
+        changes=(f"{what} not in the table",),
+        conflict="keys='*' takes rows back by all of their columns",
+    )
 
 
 @error("DF815", kw_only=True, is_fatal=True)

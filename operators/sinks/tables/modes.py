@@ -12,11 +12,15 @@ from operators.aggregate.current_rows import CurrentRows
 from operators.sinks.tables.changelog import Changelog
 
 Mode = Literal["append", "upsert", "replace"]
-"""`append` adds the rows of a window. `upsert` puts each in the place of the row with the same keys, or adds it. `replace` puts
-the rows of a window in the place of all rows. A window without rows changes nothing, whatever the mode. Without a mode, a sink
-appends rows that stay, and keeps the current result of a stream whose rows may be taken back, as `replace` does."""
+"""`append` adds the rows of a window. `upsert` puts each in the place of the row with the same keys, or adds it; with `keys="*"`
+it adds each row, and removes an equal one for each that is taken back. `replace` puts the rows of a window in the place of all
+rows. A window without rows changes nothing, whatever the mode. Without a mode, a sink appends rows that stay, and keeps the
+current result of a stream whose rows may be taken back, as `replace` does."""
 
 MODES: tuple[Mode, ...] = get_args(Mode)
+
+WHOLE_ROW = ("*",)
+"""The `keys` of an upsert whose rows are found by all of their columns."""
 
 FileMode = Literal["append", "replace", "changelog"]
 """The modes of sinks that write files. `changelog` adds the changes of each window as rows, with their kind in `_change_type`."""
@@ -56,13 +60,17 @@ def behind_current(
 def mode_problems(mode: Mode | FileMode | LogMode | None, keys: Sequence[str]) -> list[str]:
     """Return what is wrong with the keys of a mode.
 
-    >>> mode_problems("upsert", []), mode_problems("append", ["id"]), mode_problems("upsert", ["id"])
-    (["keys is empty: mode 'upsert' needs the columns that identify a row"], ["keys is of no use with mode 'append'"], [])
+    >>> mode_problems("upsert", [])
+    ["keys is empty: mode 'upsert' needs the columns that identify a row, or '*' for all"]
+    >>> mode_problems("append", ["id"]), mode_problems("upsert", ["id"]), mode_problems("upsert", "*")
+    (["keys is of no use with mode 'append'"], [], [])
     """
     problems = []
     if mode == "upsert" and not keys:
-        problems.append("keys is empty: mode 'upsert' needs the columns that identify a row")
-    if mode not in ("upsert", "changelog") and keys:
+        problems.append("keys is empty: mode 'upsert' needs the columns that identify a row, or '*' for all")
+    if "*" in keys and (mode != "upsert" or len(keys) > 1):
+        problems.append("keys has '*': this stands for all columns, by itself, and only for mode 'upsert'")
+    elif mode not in ("upsert", "changelog") and keys:
         problems.append(f"keys is of no use with mode {mode or 'append'!r}")
     if len(set(keys)) < len(keys):
         problems.append(f"keys names a column twice: {', '.join(keys)}")
