@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
@@ -40,8 +41,17 @@ class Parts:
     problem: str | None = None
 
 
-def parts_of(paths: Any, kind: Any, schema: Any, columns: Sequence[str] | None) -> Parts:
-    """Return the operators that read files. `kind`: the format. The others: as of `dag.read`."""
+def parts_of(paths: Any, kind: Any, **properties: Any) -> Parts:
+    """Return the operators that read files. `kind`: the format; `properties`: of the reader or the splitter.
+
+    Raises TypeError for a property that neither has.
+
+    >>> parts_of("sales.csv", None, block_size=997, on_bad_row="drop").reader.on_bad_row
+    'drop'
+    >>> parts_of("sales.csv", None, on_bad_rows="drop")
+    Traceback (most recent call last):
+    TypeError: dag.read() has no property 'on_bad_rows'; did you mean 'on_bad_row'?
+    """
     names, problem = as_paths(paths), None
     if kind is None:
         formats = {path: _format_of(path) for path in names}
@@ -53,9 +63,16 @@ def parts_of(paths: Any, kind: Any, schema: Any, columns: Sequence[str] | None) 
             problem = f"the files have several formats: {', '.join(formats)}"
         kind = "csv" if problem else next(iter(formats.values()), "csv")
     folders, scanner = _inputs(names)
+    of_reader, of_splitter = (
+        {field.alias for field in attrs.fields(each) if field.init} - {"format", "files", "scanner"}
+        for each in (ScanReader, FileSplitterInput)
+    )
+    for name in properties.keys() - of_reader - of_splitter:
+        close = difflib.get_close_matches(name, [*of_reader, *of_splitter, "format", "name"], 1)
+        raise TypeError(f"dag.read() has no property {name!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
     return Parts(
-        FileSplitterInput(files=folders, scanner=scanner),
-        ScanReader[Any](format_named(kind), columns=columns, schema=schema),
+        FileSplitterInput(files=folders, scanner=scanner, **{n: properties[n] for n in properties.keys() - of_reader}),
+        ScanReader[Any](format_named(kind), **{n: properties[n] for n in properties.keys() & of_reader}),
         problem,
     )
 

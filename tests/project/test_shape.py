@@ -44,7 +44,7 @@ BUDGET = {
     "operators/database": 103,
     "operators/expressions": 618,
     "operators/extras": 190,
-    "operators/files": 1285,
+    "operators/files": 1289,
     "operators/formats": 3123,
     "operators/join": 855,
     "operators/logs": 1901,

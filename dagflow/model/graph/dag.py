@@ -224,7 +224,14 @@ class DAG:
         self._streams_by_port |= dict.fromkeys((source_name, *good), stream)
 
     def read(
-        self, paths: Any, format: Any = None, schema: Any = None, columns: Sequence[str] | None = None, *, name: str | None = None
+        self,
+        paths: Any,
+        format: Any = None,
+        schema: Any = None,
+        columns: Sequence[str] | None = None,
+        *,
+        name: str | None = None,
+        **properties: Any,
     ) -> OutputPort[Any]:
         """Read the rows of files: add what splits them into blocks and what reads these, and return the port of the rows.
 
@@ -235,6 +242,10 @@ class DAG:
             schema: the columns with their types, as of `ScanReader`; None: as the files have them.
             columns: which columns, in this order; None: all.
             name: of the reader in the DAG; None: `read`, or `read_2`, …. The splitter is called `NAME_files`.
+            properties: others of `ScanReader` (`drift`, `on_bad_row`, `where`, `max_readers`, …), or of `FileSplitterInput`
+                (`block_size`, …).
+
+        Raises TypeError for a property that neither has.
 
         >>> dag = DAG()
         >>> rows = dag.read("sales/*.csv", schema="shop: string, price: decimal128(9, 2)", name="sales")
@@ -242,7 +253,9 @@ class DAG:
         ['sales_files', 'sales']
         """
         # the library stands above the DAG, and is named here only
-        parts = importlib.import_module("operators.files.reading").parts_of(paths, format, schema, columns)
+        parts = importlib.import_module("operators.files.reading").parts_of(
+            paths, format, schema=schema, columns=columns, **properties
+        )
         name, where = self._free_name("read") if name is None else name, self._caller()
         self._problems += [] if parts.problem is None else [FormatUnknown(parts.problem, where)]
         splitter, reader = self.add_operator(f"{name}_files", parts.splitter), self.add_operator(name, parts.reader)

@@ -84,6 +84,27 @@ def test_a_join_gets_two_streams(tmp_path: Path) -> None:
     assert "with_country" in report.operators
 
 
+def test_a_reader_gets_its_other_properties_and_those_of_its_splitter(tmp_path: Path) -> None:
+    (tmp_path / "days.csv").write_text("day,n\n2026-01-01,1\nyesterday,2\n2026-01-03,3\n")
+    rows, bad = Collector[Any](), Collector[Any]()
+
+    def populate_dag(dag: DAG, conf: object) -> None:
+        days = dag.read(tmp_path, schema="day: date, n: int64", on_bad_row="route", block_size=10, name="days")
+        days.to(rows)
+        days.operator.errors.to(bad)
+
+    report = run_dag(populate_dag)
+    assert sorted(row["n"] for row in rows.records) == [1, 3]
+    assert [row.raw for row in bad.records] == ["yesterday,2"]
+    assert report.operators["days"].counters["blocks"] > 1
+
+
+@pytest.mark.parametrize("name", ["on_bad_rows", "files", "scanner"])
+def test_a_property_that_neither_the_reader_nor_the_splitter_has(name: str) -> None:
+    with pytest.raises(TypeError, match=rf"dag.read\(\) has no property '{name}'"):
+        DAG().read("days.csv", **{name: "drop"})
+
+
 @attrs.define
 class Doubled(Module):
     """Doubles numbers, with a chain of its own."""
