@@ -35,7 +35,7 @@ GROUPS = {
 }
 """The title of each package of the library, in the order of the data."""
 PLUGGED = "From other packages"
-_SEE = re.compile(r"\bsee `?(\w+)`?")
+_SEE = re.compile(r"\bsee `?(\w+)`?|^as (\w+) has")
 
 
 @attrs.frozen
@@ -178,7 +178,7 @@ def doc_of(cls: type, key: str, by_name: Mapping[str, type] | None = None, depth
             return text
     for text in texts:
         name = _SEE.search(text)
-        other = None if name is None else (by_name or {}).get(name[1])
+        other = None if name is None else (by_name or {}).get(name[1] or name[2])
         if other is not None and depth and (further := doc_of(other, key, by_name, depth - 1)):
             return further
     return texts[0] if texts else ""

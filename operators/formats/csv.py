@@ -42,16 +42,16 @@ class CsvFormat(Format):
     Args:
         header: whether the first record names the columns (by Apache Drill's rules: `column_names`). Without a header and a
             schema, the scan has one column `columns`, a list of strings; with a schema, fields get its columns by position.
-        delimiter: one character or more, such as "\t" or "||".
+        delimiter: one character or more, such as "||", taken from the left; `\t` is a tab, also on the command line.
         quote: one character; None or "" for files without quotes. Within quotes it is doubled.
-        escape: one character that makes the next one plain text; None for none.
-        comment: the beginning of lines to skip; None for none.
-        encoding: any that Python knows. Files in UTF-8 and in encodings of single bytes can be cut anywhere; in all others, a
-            file is one block.
+        escape: one character that makes the next one plain text, in quotes or not; None for none.
+        comment: the beginning of lines to skip where a record would begin; None for none.
+        encoding: any that Python knows; a byte order mark is skipped. Files in UTF-8 and in encodings of single bytes can be
+            cut anywhere; in all others, a file is one block.
         infer_types: infer types from the first MiB of each file, before the first window: integers, floats, booleans, dates,
             times, timestamps, strings. False: all columns are strings.
         skip_lines: the number of lines to skip before the header.
-        trim: remove blanks around fields.
+        trim: remove blanks around fields, not in quotes.
         nulls: strings that mean null. In columns of strings, a quoted one is a string.
         decimal, thousands: the decimal point of numbers, and the character between groups of three digits: `decimal=","` and
             `thousands="."` for `1.234,50`. `Column` sets them for a single column.

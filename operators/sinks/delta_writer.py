@@ -53,8 +53,6 @@ class DeltaWriter(TableFormatWriter[T], Generic[T]):
     only `deltalake` evaluates their expressions, as it merges.
 
     Args:
-        mode: `append`, `replace` or `upsert`. See `TableFormatWriter`. The driver merges an `upsert`, whose rows of a window must
-            fit in its memory. Of rows with equal keys, the last one counts; where rows may be taken back, they are refused.
         partition_columns: columns that the table is partitioned by.
         storage_options: of `deltalake`, for object stores where the environment does not have them.
 

@@ -48,8 +48,6 @@ class IcebergWriter(TableFormatWriter[T], Generic[T]):
         table: the name in the catalog, `namespace.name`.
         catalog: the properties of `pyiceberg.catalog.load_catalog`, `name` too if it matters. Without any, the settings of
             `pyiceberg` itself count.
-        mode: `append`, `replace` or `upsert`. See `TableFormatWriter`. The driver merges an `upsert`, whose rows of a window must
-            fit in its memory. Of rows with equal keys, the last one counts; where rows may be taken back, they are refused.
         partition_columns: columns that the table is partitioned by, by their values.
         staging: the folder or URL where tasks stage files, in the file system of the table; None: the `warehouse` of the catalog.
         keep_snapshots: how many snapshots the table keeps, up to a quarter more: older ones of the main branch are expired behind

@@ -29,7 +29,8 @@ class PostgresInput(Module, Generic[T]):
             (`PGHOST`, `PGPASSWORD`, `PGSERVICE`, …). It is shown nowhere.
         table: a table or view, `sales` or `schema.sales`.
         key: an integer column that grows (a sequence), or the time of the last change of a row.
-        lag: of a key that is a time: rows younger than that are left for later. Transactions that write must be shorter.
+        lag: needed for a key that is a time, with a zone: rows younger than that are left for later. Transactions that write
+            must be shorter.
         columns: which columns, `name` or `name::type` with a cast to a type of PostgreSQL; None: all.
         block_rows: rows in a block, which one reader reads; None: about 8 MiB of rows.
         min_readers, max_readers: how many readers a window has.

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.properties import with_tables
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
@@ -95,3 +97,9 @@ def test_the_page_of_a_package_documents_each_public_name(module: str) -> None:
     missing = set(importlib.import_module(module).__all__) - set(documented)
     assert missing == set(), "\n".join(f"add to {page.relative_to(ROOT)}:  ::: {module}.{name}" for name in sorted(missing))
     assert sorted(documented) == sorted(importlib.import_module(module).__all__)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name)
+def test_tables_of_properties_say_what_the_classes_say(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text == with_tables(text), "`python -m tests.docs.properties` writes the tables anew"

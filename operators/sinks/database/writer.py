@@ -35,9 +35,10 @@ class DatabaseWriter(Sink, Generic[T]):
         table: the name of the table.
         mode: what a window does: `append` its rows, `upsert` them by `keys` (of several rows with the same keys, the last
             counts; rows that are taken back are deleted), or `replace` all rows of the table. A window without rows changes
-            nothing.
-        keys: the columns that identify a row, for `upsert`. An existing table needs a unique index on them. With `"*"`, rows are
-            found by all of their columns: those that come are inserted, and for each that is taken back an equal one is deleted.
+            nothing. None: append where rows stay; where they may be taken back, replace.
+        keys: the columns that identify a row, for `upsert`. An existing table needs a unique index on them. Where rows may be
+            taken back, two that stand with equal keys are refused. With `"*"`, rows are found by all of their columns: those
+            that come are inserted, and for each that is taken back an equal one is deleted.
         on_schema_change: the reaction to columns that the table does not have, or to wider types: `fail`, or `evolve` the table.
         lock_timeout: the time that a statement waits for other sessions, before the step is retried.
         buffer_bytes: the most bytes of rows that wait in a task. More are loaded at once, as is each batch for a table with rules

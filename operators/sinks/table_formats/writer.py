@@ -74,10 +74,12 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
 
     Attributes:
         mode: `append` adds the rows of each window; `replace` makes them the content of the table; `upsert` updates the rows
-            that have equal `keys`, inserts the others, and deletes those that are taken back. A window without rows leaves the
-            table as it is.
-        keys: the columns that identify a row, for `upsert`. With `"*"`, rows are found by all of their columns: those that come
-            are inserted, and for each that is taken back an equal one is deleted.
+            that have equal `keys`, inserts the others, and deletes those that are taken back: the driver merges them, so a window
+            must fit in its memory. A window without rows leaves the table as it is. None: append where rows stay; where they may
+            be taken back, replace.
+        keys: the columns that identify a row, for `upsert`. They hold no nulls. Of rows with equal keys in a window, the last one
+            counts (tasks in order); where rows may be taken back, two that stand are refused. With `"*"`, rows are found by all
+            of their columns: those that come are inserted, and for each that is taken back an equal one is deleted.
         on_schema_change: the reaction to columns that the table does not have: `fail`, or `evolve` the table. A column that a
             batch lacks is null. Types that the table's types hold are cast.
     """

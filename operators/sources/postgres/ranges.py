@@ -72,7 +72,7 @@ class PostgresRanges(PollingInput):
         dsn: the server, as `PostgresWriter` has it. It is shown nowhere.
         table: a table or view, `sales` or `schema.sales`.
         key: an integer column that grows, or the time of the last change of a row.
-        lag: of a key that is a time: rows younger than that are left for later.
+        lag: needed for a key that is a time, with a zone: rows younger than that are left for later.
         block_rows: rows in a block, but for rows with equal keys; None: about 8 MiB of rows, 1,000 to 100,000.
         window_blocks: blocks in a window; None: 16 for each slot.
         writers_timeout: the time that transactions are waited for which are writing when the table is looked at.
