@@ -14,6 +14,7 @@ import contextlib
 import decimal
 import itertools
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any, Literal
@@ -294,21 +295,23 @@ class Accumulator:
         yield from zip(parts[0].to_pylist(), self._totals(parts), strict=True)
 
     def _totals(self, parts: list[pa.Array]) -> Iterator[Any]:
-        """Yield the exact total of each group: an integer, a decimal, or of floats a fraction, or what is not finite."""
+        """Yield the exact total of each group: an integer or a decimal; of floats an integer times `2**-_BIAS`, or a float."""
         if t.is_null(self.type):
             yield from [None] * len(parts[0])
         elif t.is_decimal(self.type):
             yield from parts[1].to_pylist()
         elif t.is_floating(self.type):
-            yield from map(_total_of_digits, parts[1].to_pylist())
+            yield from _totals_of_digits(parts[1])
         else:
             yield from (high * 2**32 + low for high, low in zip(parts[1].to_pylist(), parts[2].to_pylist(), strict=True))
 
     def _value(self, count: int, total: Any) -> Any:
         if count == 0:
             return None
+        if t.is_floating(self.type):
+            return _rounded(total, (1 if self.function == "sum" else count) << _BIAS)
         if self.function == "sum":
-            return _rounded(total, 1) if t.is_floating(self.type) else total
+            return total
         return round(Fraction(total, count)) if t.is_duration(self.type) else _rounded(total, count)
 
 
@@ -707,15 +710,16 @@ def _digits(codes: Ints, values: Any, groups: int, sign: int) -> tuple[Ints, pa.
     return codes, pa.array(places[some - codes * len(places)]), total.reshape(-1)[some].astype(np.int64) * sign
 
 
-def _total_of_digits(digits: list[dict[str, int]]) -> Fraction | float:
-    """Return the exact sum of digits, or what is not finite."""
-    counts = {each["value"]: each["n"] for each in digits if each["value"] >= _NAN}
-    if counts:
-        if counts.get(_NAN) or (counts.get(_INFINITY) and counts.get(_MINUS_INFINITY)):
-            return float("nan")
-        if counts.get(_INFINITY) or counts.get(_MINUS_INFINITY):
-            return float("inf") if counts.get(_INFINITY) else float("-inf")
-    return Fraction(sum(each["n"] << (_DIGIT * each["value"]) for each in digits if each["value"] < _NAN), 1 << _BIAS)
+def _totals_of_digits(digits: pa.Array) -> Iterator[int | float]:
+    """Yield the exact sums of digits times `2**_BIAS`, or what is not finite."""
+    places, numbers = digits.values.field("value").to_numpy(), digits.values.field("n").to_pylist()
+    bits = (places * _DIGIT).tolist()
+    for start, stop in itertools.pairwise(digits.offsets.to_pylist()):
+        if start < stop and places[stop - 1] >= _NAN:
+            kinds = {place for place in places[start:stop].tolist() if place >= _NAN}
+            yield math.inf if kinds == {_INFINITY} else -math.inf if kinds == {_MINUS_INFINITY} else math.nan
+        else:
+            yield sum(map(operator.lshift, numbers[start:stop], bits[start:stop]))
 
 
 def _rounded(total: Any, count: int) -> float:
@@ -723,6 +727,7 @@ def _rounded(total: Any, count: int) -> float:
     if isinstance(total, float):
         return total
     try:
-        return float(Fraction(total) / count)
+        numerator, denominator = total.as_integer_ratio()
+        return float(numerator / (denominator * count))
     except OverflowError:
-        return float("inf") if total > 0 else float("-inf")
+        return math.inf if total > 0 else -math.inf

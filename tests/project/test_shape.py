@@ -38,7 +38,7 @@ BUDGET = {
     "dagflow/telemetry": 686,
     "dagflow/testing": 1507,
     "operators": 167,
-    "operators/aggregate": 2778,
+    "operators/aggregate": 2781,
     "operators/compression": 655,
     "operators/contexts": 766,
     "operators/database": 103,
