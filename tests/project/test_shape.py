@@ -33,7 +33,7 @@ BUDGET = {
     "dagflow/scaling": 297,
     "dagflow/scan": 1986,
     "dagflow/spark": 2091,
-    "dagflow/state": 1362,
+    "dagflow/state": 1368,
     "dagflow/storage": 1954,
     "dagflow/telemetry": 686,
     "dagflow/testing": 1507,
