@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+import attrs
 import numpy as np
 import pyarrow as pa
 
 from benchmarks import report
 from benchmarks.rounds import Case, Contestant, Limit
+from benchmarks.state.distant import distant_copy
 from benchmarks.state.window import CountedByHandler, Slot
 from dagflow.state.task_states import MapCache
 from operators import Count, Tumbling
 
 MARK = "state measured"
 ROWS = 1 << 15  # of a batch
+DELAY = 0.02  # seconds
 
 
 def batches(keys: np.ndarray[Any, Any], *, text: bool) -> list[pa.RecordBatch]:
@@ -61,6 +67,33 @@ def few_beside_many(folder: Path, known: int) -> Case:
     return Case("few", title, contestants, [Limit("dagflow", 100, "ms"), Limit("dagflow, in a new process", 100, "ms")], "ms")
 
 
+def few_beside_many_far_away(folder: Path, known: int) -> Iterator[Case]:
+    """The same with the run folder in an object store, by the clock: without pages of segments on this machine, and with them."""
+    filled = Slot(str(folder / "kept"), Count(by="key", combiner=False), "batch")
+    filled.run(batches(np.arange(known), text=False))
+    chance = np.random.default_rng(7)
+    with distant_copy(folder / "kept", folder, DELAY) as url:
+        slot = attrs.evolve(filled, folder=url, clock=time.perf_counter)
+        keys = chance.integers(0, known, 1000)
+
+        def run(cache: Path) -> float:
+            slot.cache = MapCache()
+            with mock.patch.dict(os.environ, XDG_CACHE_HOME=str(cache)):
+                return slot.run(batches(keys, text=False)) * 1e3
+
+        def cold() -> float:
+            keys[:] = chance.integers(0, known, 1000)
+            return run(folder / f"cache-{slot.window}")
+
+        contestants = [
+            Contestant("dagflow, a new machine", cold),
+            Contestant("dagflow, in a new process", lambda: run(folder / f"cache-{slot.window - 1}")),
+        ]
+        title = f"the same on SeaweedFS, {DELAY * 1e3:g} ms a request away"
+        limits = [Limit("dagflow, a new machine", 3_000, "ms"), Limit("dagflow, in a new process", 300, "ms")]
+        yield Case("far", title, contestants, limits, "ms")
+
+
 def open_windows(folder: Path, known: int) -> Case:
     """Windows of 20 rows, beside few time windows that are open, and beside many."""
     chance = np.random.default_rng(7)
@@ -87,7 +120,7 @@ def open_windows(folder: Path, known: int) -> Case:
 
 
 def cases(folder: Path, keys: int, known: int) -> Iterator[Case]:
-    """Yield all cases."""
+    """Yield all cases but that of the object store."""
     every = np.random.default_rng(5).permutation(keys)
     for kind, most in (("integers", 1_000), ("texts", 3_000)):
         chunks = batches(every, text=kind == "texts")
@@ -110,11 +143,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the cases. 1 when a goal is missed (never with --quick), else 0."""
     parser = report.parser("state", "State by key: updates, and windows of few rows beside many keys.")
     parser.add_argument("--known", type=float, default=1e7, help="keys that are kept beside few rows (1e7)")
+    parser.add_argument("--far", action="store_true", help="only the run folder on SeaweedFS, 20 ms a request away")
     given = parser.parse_args(arguments)
     told = report.Report(given, MARK, report.typed("state", arguments))
     keys, known = (2_000, 5_000) if given.quick else (100_000, int(given.known))
     with tempfile.TemporaryDirectory(prefix="dagflow-bench-", dir=given.disk) as folder:
-        for case in cases(Path(folder), keys, known):
+        work = Path(folder)
+        for case in few_beside_many_far_away(work, known) if given.far else cases(work, keys, known):
             told.run(case)
     return told.end()
 

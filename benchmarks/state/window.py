@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import attrs
@@ -16,7 +16,7 @@ from dagflow.runtime.task.flow import Flow
 from dagflow.state import StateRef
 from dagflow.state.references import StartStates, chains
 from dagflow.state.task_states import MapCache, TaskStates, sweep_attempts, sweep_replaced
-from dagflow.storage import LocalStore
+from dagflow.storage import open_store
 
 ALL = KeyAssignment(1)
 NAME = "kept"
@@ -57,21 +57,23 @@ class Slot:
     """One slot that runs the windows of an operator: each begins with the references of the one before it.
 
     Attributes:
-        folder: the run folder.
+        folder: the run folder, by path or URL.
         operator: the keyed operator.
         form: of its handler.
         cache: what the process keeps from window to window; an empty one is a new process.
+        clock: what windows are measured by. Processor seconds do not count other work on the machine.
     """
 
     folder: str
     operator: Operator
     form: str
     cache: MapCache = attrs.field(factory=MapCache)
+    clock: Callable[[], float] = time.process_time
     window: int = 0
     left: list[StateRef] = attrs.field(factory=list)
 
     def run(self, chunks: Iterable[Any]) -> float:
-        """Run a window, and return its processor seconds: other work on the machine does not count."""
+        """Run a window, and return the seconds that it took."""
         type_ = Any if self.form == "batch" else int
         batches = "batch" in self.operator.emitted_forms("output", self.form)
         program = Program(
@@ -87,8 +89,8 @@ class Slot:
             ),
         )
         spec = TaskSpec.alone("bench", RunOptions(slots=1, base=self.folder, durable=False))
-        store = LocalStore(self.folder, durable=False)
-        began = time.process_time()
+        store = open_store(self.folder, durable=False)
+        began = self.clock()
         states = TaskStates(store, False, self.window, 0, ALL, StartStates(chains={NAME: chains(self.left, 0, ALL)}), self.cache)
         flow = Flow(program, spec)
         flow.restore(states)
@@ -97,7 +99,7 @@ class Slot:
                 flow.nodes[NAME].inlets["input"].take(chunk)
         states.capture()
         self.left = [states.save()[NAME]]
-        seconds = time.process_time() - began
+        seconds = self.clock() - began
         sweep_attempts(store, self.window, {NAME: self.left})
         sweep_replaced(store, {self.window: {NAME: self.left}})
         self.window += 1

@@ -43,7 +43,7 @@ from dagflow.model.types.keys import GROUPS, KeyAssignment
 from dagflow.model.types.spilled_rows import Runs
 from dagflow.state.segment import Layer as NewLayer
 from dagflow.state.segment import MapId, OpenSegment, SegmentRef, TableId, segments, weight_of, window_of, write
-from dagflow.storage import Store
+from dagflow.storage import Store, at_once, is_object_store
 
 if TYPE_CHECKING:
     import numpy as np
@@ -273,6 +273,11 @@ class StateLog:
             asked = self._covered(layer, codes, waiting)
             if not len(asked) or layer.segment.window < self._since[table]:
                 continue
+            if layer.rows is None and layer.segment.name not in self._open and is_object_store(self.store.url):
+                # other layers may be asked, too: their indexes and filters, which hardly any lookup does without, come along
+                saved = [each for each in self._layers if each.rows is None and len(self._covered(each, codes, waiting))]
+                near = {each.segment.name: each for each in saved}
+                at_once(lambda each: self._near(each, table, codes[:0]), near.values(), self.store.url)
             rows = layer.rows.get(table) if layer.rows is not None else self._near(layer, table, codes[asked])
             if rows is None:
                 continue

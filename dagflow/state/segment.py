@@ -36,6 +36,7 @@ _NAMES = re.compile(rf"{FOLDER}/(\d{{10}})-[0-9a-f]{{16}}")
 _LENGTH = 11  # of the last line
 _BLOCKS = [("code", "<u8"), ("start", "<u8"), ("stop", "<u8"), ("rows", "<u4"), ("hash", "S64")]
 _INDEX = 64 << 10  # bytes that are read at the end of a segment, which mostly has the whole index in them
+_SHARE = 128  # of a large segment, more than what its index is
 _BLOOM_ROWS = 1024
 _FILTER = 2
 """The version of Bloom filters. Those of other versions are not used."""
@@ -275,8 +276,9 @@ class OpenSegment:
         import numpy as np
 
         size = self.ref.size
-        (tail,) = self._parts([(max(0, size - _INDEX), size + 1)])
-        if (found := max(0, size - _INDEX) + len(tail)) != size:
+        start = max(0, size - max(_INDEX, size // _SHARE))
+        (tail,) = self._parts([(start, size + 1)])
+        if (found := start + len(tail)) != size:
             longer = "more" if found > size else found
             raise self._damaged(f"it has {longer} bytes, and should have {size}")
         digits = tail[-_LENGTH:]

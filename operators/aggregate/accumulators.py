@@ -14,6 +14,7 @@ import contextlib
 import decimal
 import itertools
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any, Literal
@@ -49,10 +50,17 @@ MAX_ROWS = 1 << 20
 _DIGIT, _BIAS = 30, 38 * 30
 """The bits of a digit of a sum of floats, and the power of two by which sums are scaled: so the smallest float is an integer."""
 _MASK = (1 << _DIGIT) - 1
+_DIGITS = 3
+"""The digits that a float has bits of, at most."""
+_TOPS = np.maximum((np.arange(2048) - 1023 + _BIAS) // _DIGIT, 4)
+"""The first digit of floats by the bits of their exponents. The smallest ones have 0 there, since the next factor is infinite."""
+_SCALES = np.ldexp(1.0, _BIAS - _DIGIT * _TOPS)
+"""The factors that make the first digit the integer part."""
 _NAN, _INFINITY, _MINUS_INFINITY = 1000, 1001, 1002
 """The digits that count what is not finite."""
 _CARRY = 1 << 61
 _CACHED = 1 << 14  # floats whose digits are added up at once: they, and what is made of them, fit a core's own cache
+_LANES = 16  # sums of each of few groups: to add to the same number again and again is to wait for it
 _DENSE = 4  # the most places of integers for each of them, where they are numbered by their places and not sorted
 
 
@@ -287,21 +295,23 @@ class Accumulator:
         yield from zip(parts[0].to_pylist(), self._totals(parts), strict=True)
 
     def _totals(self, parts: list[pa.Array]) -> Iterator[Any]:
-        """Yield the exact total of each group: an integer, a decimal, or of floats a fraction, or what is not finite."""
+        """Yield the exact total of each group: an integer or a decimal; of floats an integer times `2**-_BIAS`, or a float."""
         if t.is_null(self.type):
             yield from [None] * len(parts[0])
         elif t.is_decimal(self.type):
             yield from parts[1].to_pylist()
         elif t.is_floating(self.type):
-            yield from map(_total_of_digits, parts[1].to_pylist())
+            yield from _totals_of_digits(parts[1])
         else:
             yield from (high * 2**32 + low for high, low in zip(parts[1].to_pylist(), parts[2].to_pylist(), strict=True))
 
     def _value(self, count: int, total: Any) -> Any:
         if count == 0:
             return None
+        if t.is_floating(self.type):
+            return _rounded(total, (1 if self.function == "sum" else count) << _BIAS)
         if self.function == "sum":
-            return _rounded(total, 1) if t.is_floating(self.type) else total
+            return total
         return round(Fraction(total, count)) if t.is_duration(self.type) else _rounded(total, count)
 
 
@@ -669,57 +679,47 @@ def _carried(codes: Ints, digits: pa.Array, sums: Ints) -> tuple[Ints, pa.Array,
 
 
 def _digits(codes: Ints, values: Any, groups: int, sign: int) -> tuple[Ints, pa.Array, Ints]:
-    """Return the digits of the sums of floats by group: the group, the digit's place, and the digit."""
-    is_finite = np.isfinite(values)
-    found = [(codes[:0],) * 3]
-    if not is_finite.all():
+    """Return the digits of the sums of floats by group, in order: the group, the digit's place, and the digit."""
+    others: dict[int, Any] = {}
+    if not (is_finite := np.isfinite(values)).all():
         kinds = ((_NAN, np.isnan(values)), (_INFINITY, values == np.inf), (_MINUS_INFINITY, values == -np.inf))
-        for kind, there in kinds:
-            numbers = np.bincount(codes[there], minlength=groups)
-            some = np.flatnonzero(numbers)
-            found.append((some, np.full(len(some), kind), numbers[some] * sign))
+        others = {kind: np.bincount(codes[is_kind], minlength=groups) for kind, is_kind in kinds}
         codes, values = codes[is_finite], values[is_finite]
-    sums: dict[int, Any] = {}
-    step = max(_CACHED, groups)
-    for start in range(0, len(values), step):
-        _add_digits(sums, codes[start : start + step], values[start : start + step], groups)
-    for digit, each in sums.items():
-        some = np.flatnonzero(each)
-        found.append((some, np.full(len(some), digit), each[some] * sign))
-    codes, digits, numbers = (np.concatenate(each).astype(np.int64) for each in zip(*found, strict=True))
-    return codes, pa.array(digits, pa.int32()), numbers
+    parts = [slice(start, start + _CACHED) for start in range(0, len(values), _CACHED)]
+    occurs = np.full(len(_TOPS), has_all := groups << 8 < len(values))  # sums of digits that do not occur cost less than a look
+    for part in () if has_all else parts:
+        occurs[values[part].view(np.int64) >> 52] = True
+    numbers = np.bincount((_TOPS[occurs] - np.arange(_DIGITS)[:, None]).ravel(), minlength=_TOPS[-1] + 1)
+    places = np.append(np.flatnonzero(numbers), [*others]).astype(np.int32)
+    columns = (np.cumsum(numbers > 0) - 1)[_TOPS]
+    lanes = _LANES if groups < _LANES else 1
+    lane = (np.arange(min(_CACHED, len(values))) & lanes - 1) * groups
+    sums = np.zeros((lanes, groups, len(places)))
+    for part in parts:
+        exponents = values[part].view(np.int64) >> 52  # those of negative floats are negative: they count from the end
+        at = (codes[part] + lane[: len(exponents)]) * len(places) + columns[exponents]
+        rest = values[part] * _SCALES[exponents]
+        for _ in range(_DIGITS):
+            np.add.at(sums.reshape(-1), at, whole := np.trunc(rest))
+            rest = (rest - whole) * (1 << _DIGIT)  # exact: the bits behind the digit
+            at -= 1
+    total = sums.sum(axis=0) if lanes > 1 else sums[0]
+    total[:, len(places) - len(others) :] = np.array([*others.values()]).T
+    some = np.flatnonzero(total != 0)
+    codes = some // len(places)
+    return codes, pa.array(places[some - codes * len(places)]), total.reshape(-1)[some].astype(np.int64) * sign
 
 
-def _add_digits(sums: dict[int, Any], codes: Ints, values: Any, groups: int) -> None:
-    """Add the digits of finite floats to the sums of each digit by group."""
-    while len(values) and (largest := float(max(values.max(), -values.min()))):
-        digit = (math.frexp(largest)[1] - 1 + _BIAS) // _DIGIT
-        whole = _scaled(values, _BIAS - digit * _DIGIT)
-        np.trunc(whole, out=whole)
-        rest = _scaled(whole, digit * _DIGIT - _BIAS)
-        values = np.subtract(values, rest, out=rest)  # exact: what is behind the bits of the digit
-        sums[digit] = sums.get(digit, 0.0) + (
-            np.bincount(codes, whole, minlength=groups) if groups > 1 else whole.sum(keepdims=True)
-        )
-        is_left = values != 0
-        if 2 * np.count_nonzero(is_left) < len(values):
-            codes, values = codes[is_left], values[is_left]
-
-
-def _scaled(values: Any, bits: int) -> Any:
-    """Return floats times a power of two."""
-    return values * 2.0**bits if abs(bits) < 1000 else np.ldexp(values, bits)
-
-
-def _total_of_digits(digits: list[dict[str, int]]) -> Fraction | float:
-    """Return the exact sum of digits, or what is not finite."""
-    counts = {each["value"]: each["n"] for each in digits if each["value"] >= _NAN}
-    if counts:
-        if counts.get(_NAN) or (counts.get(_INFINITY) and counts.get(_MINUS_INFINITY)):
-            return float("nan")
-        if counts.get(_INFINITY) or counts.get(_MINUS_INFINITY):
-            return float("inf") if counts.get(_INFINITY) else float("-inf")
-    return Fraction(sum(each["n"] << (_DIGIT * each["value"]) for each in digits if each["value"] < _NAN), 1 << _BIAS)
+def _totals_of_digits(digits: pa.Array) -> Iterator[int | float]:
+    """Yield the exact sums of digits times `2**_BIAS`, or what is not finite."""
+    places, numbers = digits.values.field("value").to_numpy(), digits.values.field("n").to_pylist()
+    bits = (places * _DIGIT).tolist()
+    for start, stop in itertools.pairwise(digits.offsets.to_pylist()):
+        if start < stop and places[stop - 1] >= _NAN:
+            kinds = {place for place in places[start:stop].tolist() if place >= _NAN}
+            yield math.inf if kinds == {_INFINITY} else -math.inf if kinds == {_MINUS_INFINITY} else math.nan
+        else:
+            yield sum(map(operator.lshift, numbers[start:stop], bits[start:stop]))
 
 
 def _rounded(total: Any, count: int) -> float:
@@ -727,6 +727,7 @@ def _rounded(total: Any, count: int) -> float:
     if isinstance(total, float):
         return total
     try:
-        return float(Fraction(total) / count)
+        numerator, denominator = total.as_integer_ratio()
+        return float(numerator / (denominator * count))
     except OverflowError:
-        return float("inf") if total > 0 else float("-inf")
+        return math.inf if total > 0 else -math.inf

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -17,6 +19,7 @@ from dagflow.model.types.keys import KeyAssignment, group_of
 from dagflow.state import Policy, SegmentRef, segment
 from dagflow.state.log import StateLog, groups_of_partition
 from dagflow.state.segment import BLOCK, TableId, segments
+from dagflow.storage import MemoryStore
 from dagflow.testing.stores import CountingStore
 
 SMALL = Policy(fan_out=3, share=4, least_top=300, slack=300, tiny=100, most=6, kept=400)
@@ -203,6 +206,33 @@ def test_a_lookup_reads_the_blocks_of_its_keys_only() -> None:
     before = sum(read)
     assert looked_up(run.logs[0], "int64", list(range(200_000, 200_100))) == {}
     assert sum(read) - before < 6 * BLOCK, "the filter knows nearly all that are not there"
+
+
+class DistantStore(MemoryStore):
+    """A store far away. Counts the reads that are under way at the same time."""
+
+    url = "s3://bucket/run"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.under_way, self.most = 0, 0
+
+    def read_ranges(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes] | None:
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        time.sleep(0.02)
+        self.under_way -= 1
+        return super().read_ranges(name, ranges)
+
+
+def test_the_segments_of_an_object_store_are_opened_at_once() -> None:
+    run = Partitions(CountingStore(DistantStore()), PIECES)
+    run.begin()
+    run.save({n: n for n in range(100)})
+    assert len(segments(run.store)) > 3
+    run.begin()
+    assert looked_up(run.logs[0], "int64", list(range(200))) == run.content
+    assert run.store.inner.most > 1
 
 
 def test_a_filter_of_another_version_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:

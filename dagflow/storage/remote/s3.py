@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import http
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -14,6 +15,7 @@ from dagflow.storage.transient import is_transient
 
 SCHEMES = ("s3", "s3a")
 _AT_ONCE = 1000  # objects that one request removes
+_VALID = 600  # seconds for which a signed URL can be used
 
 
 def options() -> dict[str, Any]:
@@ -95,6 +97,39 @@ def fetch_of(driver: Any, path: str, version: str | None) -> Callable[[int, int]
         return bytes(data)
 
     return fetch
+
+
+def read_parts(driver: Any, path: str, ranges: Sequence[tuple[int, int]]) -> dict[int, bytes]:
+    """Return the bytes of an object in several ranges, by their numbers: those that the store has answered with a part.
+
+    The driver takes 2 ms of processor time for a request, mostly to make and to sign it. A signed URL does not cover the range,
+    so one is enough for all of them. The driver can ask for what is missing: it repeats requests, and its errors are explained.
+    """
+    from botocore.awsrequest import AWSRequest
+    from fsspec.asyn import sync
+
+    bucket, _, key = path.partition("/")
+
+    async def read(client: Any, url: str, start: int, stop: int) -> bytes | None:
+        request = AWSRequest("GET", url, {"Range": f"bytes={start}-{stop - 1}"}, stream_output=True)
+        answer = await client._endpoint.http_session.send(request.prepare())
+        data = bytes(await answer.content)
+        return data if answer.status_code == http.HTTPStatus.PARTIAL_CONTENT else None
+
+    async def read_all() -> list[Any]:
+        client = await driver.set_session()
+        client.meta.events.register_first("choose-signer.s3.GetObject", _signature_of_urls, unique_id="dagflow")
+        url = await client.generate_presigned_url("get_object", Params={"Bucket": bucket, "Key": key}, ExpiresIn=_VALID)
+        return await asyncio.gather(*(read(client, url, *each) for each in ranges), return_exceptions=True)
+
+    with suppress(Exception):  # the driver meets it, too, or needs no credentials
+        return {number: part for number, part in enumerate(sync(driver.loop, read_all)) if isinstance(part, bytes)}
+    return {}
+
+
+def _signature_of_urls(signature_version: object, **_: object) -> str | None:
+    """Return the version by which URLs are signed: that of requests. AWS refuses botocore's default for newer buckets."""
+    return "s3v4-query" if str(signature_version).endswith("-query") else None
 
 
 def _bare(version: str) -> str:

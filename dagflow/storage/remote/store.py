@@ -92,9 +92,12 @@ class FsspecStore:
         target = inside(self.url, check_name(name))
         driver, path = self._files.resolve(target)
         with explained(target, "reading a record"), driver_errors(target, "reading a record"):
-            parts = at_once(lambda part: _read(driver, path, *part), ranges, self.url)
-        found = [part for part in parts if part is not None]
-        return found if len(found) == len(parts) else None
+            few = len(ranges) < 2 or self._scheme not in s3.SCHEMES
+            parts: dict[int, bytes | None] = {} if few else {**s3.read_parts(driver, path, ranges)}
+            left = [number for number in range(len(ranges)) if number not in parts]
+            parts |= zip(left, at_once(lambda number: _read(driver, path, *ranges[number]), left, self.url), strict=True)
+        found = [part for _, part in sorted(parts.items()) if part is not None]
+        return found if len(found) == len(ranges) else None
 
     def names(self, prefix: str = "") -> list[str]:
         """See `Store.names`."""

@@ -56,6 +56,7 @@ def seaweedfs(weed: str, folder: Path) -> Iterator[str]:
     ports = _free_ports(2 * len(kinds))
     flags = [f"-{kind}.port={port}" for kind, port in zip(kinds, ports[: len(kinds)], strict=True)]
     flags += [f"-{kind}.port.grpc={port}" for kind, port in zip(kinds, ports[len(kinds) :], strict=True)]
+    flags += ["-s3.port.iceberg=0", "-s3.port.lance=0"]  # else two servers on a machine want the same ports
     limits = ["-volume.max=1000", "-master.volumeSizeLimitMB=64"]  # each bucket takes seven volumes
     command = [weed, "server", "-s3", f"-dir={folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", *flags, *limits]
     with open(folder / "log", "wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:

@@ -104,6 +104,19 @@ def test_a_record_is_read_by_one_request(bucket: Bucket) -> None:
     assert dict(bucket.proxy.counts()) == {"get": 3}
 
 
+@pytest.mark.parametrize("fault", [None, Fault.UNSENT, Fault.LOST, Fault.SLOW_DOWN, Fault.SLOW])
+def test_each_range_of_a_record_is_read_by_one_request(bucket: Bucket, fault: Fault | None) -> None:
+    store, data = open_store(bucket.url("run")), bytes(range(256))
+    assert store.create("state/0 %C3%A4?", data)
+    bucket.proxy.forget()
+    bucket.proxy.schedule = (lambda request: None) if fault is None else first_of("get", fault)
+    ranges = [(start, start + 20) for start in range(0, 256, 16)]
+    assert store.read_ranges("state/0 %C3%A4?", ranges) == [data[start:stop] for start, stop in ranges]
+    assert bucket.proxy.counts() == {"get": len(ranges) + (fault not in (None, Fault.SLOW))}
+    assert sum("X-Amz-Signature" in request.query for request in bucket.proxy.requests) >= len(ranges), "all by one URL"
+    assert store.read_ranges("state/1", ranges) is None
+
+
 def test_a_store_that_keeps_its_promises_passes_its_trial(bucket: Bucket) -> None:
     store = open_store(bucket.url("run"))
     probe(store)
