@@ -34,7 +34,7 @@ BUDGET = {
     "dagflow/scan": 1986,
     "dagflow/spark": 2091,
     "dagflow/state": 1368,
-    "dagflow/storage": 1975,
+    "dagflow/storage": 1976,
     "dagflow/telemetry": 686,
     "dagflow/testing": 1507,
     "operators": 167,

@@ -123,7 +123,8 @@ def read_parts(driver: Any, path: str, ranges: Sequence[tuple[int, int]]) -> dic
         return await asyncio.gather(*(read(client, url, *each) for each in ranges), return_exceptions=True)
 
     with suppress(Exception):  # the driver meets it, too, or needs no credentials
-        return {number: part for number, part in enumerate(sync(driver.loop, read_all)) if isinstance(part, bytes)}
+        answers: Any = sync(driver.loop, read_all)
+        return {number: part for number, part in enumerate(answers) if isinstance(part, bytes)}
     return {}
 
 
