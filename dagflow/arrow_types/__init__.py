@@ -108,6 +108,7 @@ class _Names:
 
     def hint(self, name: str) -> str:
         near = _ELSEWHERE.get(name.lower()) or suggest(name, [*self.names, "list", "struct", "map", "decimal128"])
+        near = f"{near}(15, 2)" if str(near).startswith("decimal") and "(" not in str(near) else near
         return f"; did you mean {near!r}?" if near else ""
 
 

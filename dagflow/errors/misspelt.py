@@ -22,6 +22,8 @@ def corrected(text: str, error: BaseException) -> str:
 
     Newer Pythons add some such names themselves. They know less of what is there, and Python 3.11 knows none: ours replace theirs.
     """
+    if isinstance(error, AttributeError) and error.obj is None and error.name == "to":
+        return f"{text}\n  help: a sink has no output, and port.to(…) returns None for an operator that has none or several"
     near = correction(error)
     if not near or "forget to import" in text:
         return text

@@ -240,6 +240,6 @@ class RowsShareKeys(RunError, ValueError):
     template = (
         "{rows} rows stand with the same {keys}, by which the sink would find them: one is {row}\n"
         "  help: name keys that identify a row: the columns that the rows are grouped by, for example;\n"
-        "  or keep one row of each key: put Deduplicate(by=…) before the sink"
+        "  or keep one row of each key: put Deduplicate(by=…) before the sink; or, of a table, find rows by all columns: keys='*'"
     )
     example = {"keys": ("country",), "rows": 2, "row": "{'country': 'se', 'shop': 'a', 'sold': 4}"}

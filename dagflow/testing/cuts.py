@@ -82,7 +82,8 @@ def check_cuts(
         populate_dag: the function that fills the DAG, or what the command line would name.
         settings: keys as for `-D`. `{home}` in a value stands for the folder that holds the files and the outputs.
         files: the content of each input file, by its path below `{home}`.
-        read: returns the tables (`pyarrow.Table`) by name below a folder; None: all datasets of files there.
+        read: returns further tables (`pyarrow.Table`) by name, given the folder: of databases, for example. All datasets of files
+            below the folder are compared anyway.
         cuts: the number of random cuts.
         seed: of the random numbers.
         runner: `local` or `spark`.
@@ -104,7 +105,7 @@ def check_cuts(
     """
     names, source = sorted(files), random.Random(seed)
     largest = max((len(content) for content in files.values()), default=1)
-    trial = _Trial(populate_dag, settings, files, read or _datasets, runner)
+    trial = _Trial(populate_dag, settings, files, read, runner)
     expected = trial.tables(Cut(launches=(tuple(names),)))
     if not expected:
         raise AssertionError(
@@ -130,7 +131,7 @@ class _Trial:
     populate_dag: Any
     settings: Mapping[str, Any]
     files: Mapping[str, str | bytes]
-    read: Callable[[Path], Mapping[str, Any]]
+    read: Callable[[Path], Mapping[str, Any]] | None
     runner: str
     plan: Plan | None = None
 
@@ -146,7 +147,8 @@ class _Trial:
                     content = self.files[name]
                     (home / name).write_bytes(content if isinstance(content, bytes) else content.encode())
                 run_dag(self.populate_dag, {**keys, **self._limits(keys, cut)}, runner=self.runner, slots=cut.slots)
-            return {name: _counted(table.to_pylist()) for name, table in self.read(home).items()}
+            tables = {**_datasets(home), **(self.read(home) if self.read is not None else {})}
+            return {name: _counted(table.to_pylist()) for name, table in tables.items()}
 
     def _limits(self, settings: Mapping[str, Any], cut: Cut) -> dict[str, Any]:
         """Return the settings that cut the input so: of all operators that have them."""

@@ -185,7 +185,7 @@ def _explain(error: Exception, batch: pa.RecordBatch, expression: Any, operator:
         reason, advice = "it names a column that is not there", ""
     elif wrong := re.match(r"Filter expression must evaluate to bool, but .* evaluates to (.*)", text):
         reason = f"it gives {wrong[1]}, but must be true or false"
-        advice = "compare it with something: == != < <= > >=, .isin([…]), .is_valid()"
+        advice = "compare it with something: == != < <= > >=, .isin([…]), .is_null()"
     elif isinstance(expression, Expression):
         _fail(text, batch, expression, operator)
     elif "no kernel matching input types" in text:

@@ -15,7 +15,10 @@ class PlanMismatch(ConfigError):
 
     folder: str
     reason: str
-    template = "{folder} cannot be continued: {reason}\n  help: launch with --fresh to start over, or name another output"
+    template = (
+        "{folder} cannot be continued: {reason}\n"
+        "  help: launch with --fresh to start over, or name another output; where the folder is an older copy, bring the newest back"
+    )
     example = {"folder": "out/_dagflow", "reason": "it was written by an application with other operators"}
 
 

@@ -34,7 +34,8 @@ class TableReplaced(RunError):
     """A table, or the record of its windows, is not the one that earlier windows were published to.
 
     It was dropped, recreated, or restored from a backup. `window`: the one that waits to be published; None where a launch has
-    noticed it before it had any. `reason`: what is different; `accept`: the statement that accepts it.
+    noticed it before it had any. `reason`: what is different; `accept`: the statement that accepts it, empty where the table is
+    gone.
     """
 
     table: str
@@ -44,9 +45,8 @@ class TableReplaced(RunError):
     accept: str
     template = (
         "table {table!r} in {database}: {reason}{window:?; window {window} is decided, and not published}\n"
-        "  help: bring the table back and launch again; or empty it, "
-        "and write all windows anew with --fresh; or, if the table is\n"
-        "        right as it is, run this in the database and launch again: {accept}"
+        "  help: bring the table back and launch again; or {accept:?empty it, and |}write all windows anew with --fresh"
+        "{accept:?; or, if the table is\n        right as it is, run this in the database and launch again: {accept}}"
     )
     example = {
         "table": "sales",

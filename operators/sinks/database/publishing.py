@@ -332,7 +332,7 @@ class Publisher:
         accept = (
             f"INSERT INTO {session.qualified(WINDOWS)} (application, sink, window_number, table_name) VALUES"
             f" ({_text(window.application)}, {_text(window.sink)}, {published}, {_text(self.table)})"
-            f" ON CONFLICT (application, sink) DO UPDATE SET window_number = {published}, table_id = NULL, decision = NULL"
+            f" ON CONFLICT (application, sink) DO UPDATE SET window_number = {published}, table_id = NULL, decision = NULL;"
         )
         return self._replaced(reason, accept, waits)
 
@@ -341,12 +341,13 @@ class Publisher:
         known = record.identity
         if known is None or self.mode == "replace" or session.identity(self.table) == known:
             return
-        what = "created again" if session.columns(self.table) else "not there any more"
-        accept = f"UPDATE {session.qualified(WINDOWS)} SET table_id = NULL WHERE {_owner(window)}"
+        what, accept = "not there any more", ""
+        if session.columns(self.table):
+            what, accept = "created again", f"UPDATE {session.qualified(WINDOWS)} SET table_id = NULL WHERE {_owner(window)};"
         raise self._replaced(f"it was dropped, and is {what}, since window {record.newest.number}", accept, waits)
 
     def _replaced(self, reason: str, accept: str, waits: int | None) -> TableReplaced:
-        return TableReplaced(table=self.table, database=self.dialect.place, window=waits, reason=reason, accept=f"{accept};")
+        return TableReplaced(table=self.table, database=self.dialect.place, window=waits, reason=reason, accept=accept)
 
     # ----------------------------------------------------------------------------------------------------------- the rows
 
@@ -465,8 +466,11 @@ class Publisher:
             values = ", ".join([*self._values(each.columns, target), self.dialect.quoted(SIGN)])
             session.run(f"INSERT INTO {session.qualified(net)} ({columns}) SELECT {values} FROM {session.qualified(each.table)}")
         coming, going = changes.sums()
-        if going and (missing := going - changes.remove()):
-            raise rows_missing(window, f"table {self.table!r} in {self.dialect.place}", missing)
+        if going:
+            session.run("SAVEPOINT dagflow_rows")
+            if missing := going - changes.remove():
+                session.run("ROLLBACK TO SAVEPOINT dagflow_rows")
+                raise rows_missing(window, f"table {self.table!r} in {self.dialect.place}", missing, changes.missing())
         if (taken := changes.add()) != coming:
             self._lost(window, coming, taken)
         session.run(f"DROP TABLE {session.qualified(net)}")

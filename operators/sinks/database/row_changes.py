@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from operators.sinks.database.dialect import Session, SqlDialect
+from operators.sinks.database.dialect import PARAMETER, Session, SqlDialect
 from operators.sinks.database.staging import SIGN
 
 _CONTENT, _COPIES, _NUMBER, _PLACE = "_dagflow_content", "_dagflow_copies", "_dagflow_number", "_dagflow_place"
@@ -54,6 +54,17 @@ class RowChanges:
         )
         which = f"SELECT {found} FROM ({counted}) AS counted WHERE {number} <= -{copies}"
         return self.session.run(f"DELETE FROM {table} WHERE ({', '.join(self.dialect.row_place)}) IN ({which})")
+
+    def missing(self) -> str:
+        """Return a row that should go and is not there, or not so often, as text."""
+        content, sign, net = self._content(), self.dialect.quoted(SIGN), self.session.qualified(self.net)
+        gone = f"SELECT {content} FROM {net} WHERE {sign} < 0"
+        absent = self.session.select(f"{gone} EXCEPT SELECT {content} FROM {self.session.qualified(self.table)} LIMIT 1")
+        columns = ", ".join(map(self.dialect.quoted, self.written))
+        which = "".join(f" AND {content} = {PARAMETER}" for _ in absent)
+        statement = f"SELECT {columns} FROM {net} WHERE {sign} < 0{which} LIMIT 1"
+        [row] = self.session.select(statement, *(each for (each,) in absent))
+        return str(dict(zip(self.written, row, strict=True)))
 
     def add(self) -> int:
         """Add the rows that come. Return how many the table took."""

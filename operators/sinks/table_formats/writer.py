@@ -448,7 +448,7 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
         signs = np.where(np.arange(there.num_rows + gone.num_rows) < there.num_rows, 1, -1)
         rows, count = netted(pa.concat_tables([there, gone]), signs)
         if missing := rows.num_rows - count:
-            raise rows_missing(window, self.path, missing)
+            raise rows_missing(window, self.path, missing, str(rows.slice(count, 1).to_pylist()[0]))
         return rows.slice(0, count), names
 
     def _check_cast(self, file: StagedRows, columns: pa.Schema, sink: str) -> None:

@@ -77,7 +77,10 @@ class TableLimits:
                 raise self._refused(name, "null", help_)
         for name in self.keys:
             if batch.column(name).null_count:
-                help_ = "a null identifies no row: leave such rows out with Filter(…), or on_error='skip'"
+                help_ = (
+                    "a null does not identify a row: give it a value, Select(…, k=col('k').fill_null(…)); leave such rows out\n"
+                    "        with Filter(…) or on_error='skip'; or find rows by all columns, keys='*'"
+                )
                 raise self._refused(name, "null", help_, "a key")
         for name, column in zip(names, batch.columns, strict=True):
             if self.is_dated and (wrong := why_not_held(column, "text")):

@@ -36,10 +36,11 @@ def earlier_rows(
         if mode == "append":
             raise TableHasRows(sink=launch.sink, table=table, windows=replaced)
         return [f"--fresh leaves the rows of {table}: those whose keys the new run does not write stay"]
-    if not others or mode == "upsert" or not has_rows():
+    if not others or not has_rows():
         return []
     windows = "a window" if others == 1 else f"{others:,} windows"
+    what = "rows whose keys this run does not write stay" if mode == "upsert" else "its rows will be there twice"
     return [
         f"{table} has {windows} of earlier runs of this application, on another run folder: if they read the same "
-        "input, its rows will be there twice; empty the table then, and start over with --fresh"
+        f"input, {what}; empty the table then, and start over with --fresh"
     ]

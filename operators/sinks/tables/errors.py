@@ -77,15 +77,16 @@ class ForeignChange(RunError):
     example = {"sink": "totals", "table": "data/totals", "window": 7, "changes": ("version 13: WRITE at 2026-03-01T12:00:00Z",)}
 
 
-def rows_missing(window: StagedWindow, table: str, rows: int) -> ForeignChange:
-    """Return the error for rows that are taken back by all of their columns, and are not in the table."""
+def rows_missing(window: StagedWindow, table: str, rows: int, first: str) -> ForeignChange:
+    """Return the error for rows that are taken back by all of their columns, and are not in the table. `first`: one of them."""
     what = "a row that is taken back is" if rows == 1 else f"{rows:,} rows that are taken back are"
     return ForeignChange(
         sink=window.sink,
         table=table,
         window=window.number,
-        changes=(f"{what} not in the table",),
+        changes=(f"{what} not in the table: {'' if rows == 1 else 'one is '}{first}",),
         conflict="keys='*' takes rows back by all of their columns",
+        help="put such rows back into the table, and launch again: the run resumes; or drop the table, and launch with --fresh",
     )
 
 
