@@ -22,7 +22,7 @@ from operators.join.buffer import together
 from operators.join.errors import JoinColumnsClash, JoinColumnsDiffer, JoinColumnsUnknown, JoinKeyRefused, JoinKeysDiffer
 from operators.join.kept_rows import Marks
 from operators.join.lookup import MAX_PAIRS, Lookup
-from operators.join.sizes import portions, row_bytes
+from operators.join.sizes import most_row_bytes, portions, row_bytes
 from operators.transform.expressions import mask_of
 
 MAX_BATCH_BYTES = 64 << 20
@@ -87,8 +87,9 @@ class RowJoin:
         names = self._names(left.schema.names, others.schema.names)
         if not names_may_clash:
             self._check_names(names)
-        sizes = [np.append(row_bytes(each.columns, each.num_rows), 0) for each in (left, others)]  # at the end: of no row
-        is_small = int(sizes[0].max() + sizes[1].max()) * MAX_PAIRS <= MAX_BATCH_BYTES
+        sides = [(left.columns, left.num_rows), (others.columns, others.num_rows)]
+        is_small = sum(most_row_bytes(*side) for side in sides) * MAX_PAIRS <= MAX_BATCH_BYTES
+        sizes = [] if is_small else [np.append(row_bytes(*side), 0) for side in sides]  # at the end: of no row
         for rows, partners in pairs:
             if not len(rows):  # to take back nothing is refused, too, of a join that takes back no rows
                 continue
