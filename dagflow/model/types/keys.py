@@ -282,7 +282,7 @@ class Router:
         tp: the type of the records.
         assignment: the assignment of keys to partitions.
 
-    `keys_seen`, called with every 61st key, learns which are hot.
+    `keys_seen`, called with every 61st key (and others of a batch), learns which are hot.
     """
 
     STRIDE = 61
@@ -290,7 +290,7 @@ class Router:
     _KNOWN = 1 << 16
 
     def __init__(
-        self, port: str, key: Key, tp: Any, assignment: KeyAssignment, keys_seen: Callable[[Any], None] | None = None
+        self, port: str, key: Key, tp: Any, assignment: KeyAssignment, keys_seen: Callable[[list[Any]], None] | None = None
     ) -> None:
         self._port = port
         self._key = key
@@ -312,7 +312,7 @@ class Router:
         key = self._of_record(record)
         self._count += 1
         if self._keys_seen is not None and self._count % self.STRIDE == 0:
-            self._keys_seen(key)
+            self._keys_seen([key])
         try:
             return self._known[key]
         except (KeyError, TypeError):
@@ -327,6 +327,18 @@ class Router:
         partitions = self._assignment.of_groups(self.groups(batch))
         self._see(batch)
         return partitions
+
+    def sees(self, batch: pa.RecordBatch) -> bool:
+        """Note the keys of a batch, whose partition is known. False where hashing them could fail, so that it must be tried."""
+        import pyarrow as pa
+
+        names = self._key.columns
+        if not set(names) <= set(batch.schema.names) or any(resolve(column_type(self._type, name)) is not Any for name in names):
+            return False
+        if any(pa.types.is_nested(batch.schema.field(name).type) for name in names):
+            return False
+        self._see(batch)
+        return True
 
     def is_foreign(self, batch: pa.RecordBatch, partition: int) -> np.ndarray[Any, Any]:
         """Return a mask of the rows of a batch that belong to another partition."""
@@ -366,8 +378,7 @@ class Router:
             return
         names = _sent_by(batch.schema.names) if self._key.columns == (WHOLE,) else self._key.columns
         columns = [without_hidden(batch.column(name).take(rows))[0].to_pylist() for name in names]
-        for key in columns[0] if len(columns) == 1 else zip(*columns, strict=True):
-            self._keys_seen(key)
+        self._keys_seen(columns[0] if len(columns) == 1 else list(zip(*columns, strict=True)))
 
     def _hashes(self, column: pa.Array, tp: Any) -> np.ndarray[Any, Any]:
         import numpy as np
