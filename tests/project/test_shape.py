@@ -45,7 +45,7 @@ BUDGET = {
     "operators/expressions": 618,
     "operators/extras": 190,
     "operators/files": 1285,
-    "operators/formats": 3123,
+    "operators/formats": 3146,
     "operators/join": 914,
     "operators/logs": 1901,
     "operators/readers": 1061,
