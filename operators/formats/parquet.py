@@ -309,7 +309,8 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
         def origin(row: int) -> RowOrigin:
             return RowOrigin(position, row=None if first_row is None else first_row + row)
 
-        self._loader.add_batch(batch, origin, pa.repeat(position, batch.num_rows))
+        positions = pa.RunEndEncodedArray.from_arrays([batch.num_rows], [position]) if batch.num_rows else None
+        self._loader.add_batch(batch, origin, positions)
 
     def _groups_in(self, start: int, stop: int) -> list[tuple[int, int]]:
         """Return the row groups that begin in a range: their places and numbers. Raises ArrowInvalid."""

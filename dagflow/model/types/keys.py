@@ -404,6 +404,10 @@ class Router:
                 return mixed_all(values.astype(np.int64 if pa.types.is_signed_integer(kind) else np.uint64).view(np.uint64))
             if pa.types.is_floating(kind) and resolve(tp) in (Any, float):
                 return _of_floats(column.to_numpy().astype(np.float64))
+        if not column.null_count and (pa.types.is_temporal(kind) or pa.types.is_decimal(kind)):
+            encoded = column.dictionary_encode()
+            if 2 * len(encoded.dictionary) < len(column):  # each value is hashed once
+                return self._hashes(encoded.dictionary, tp)[encoded.indices.to_numpy()]
         # where rows stand for objects of a class, its `==` counts; rows of no known class are compared as tuples
         # Rows of values that no Python object holds go where their text does; what makes records of them has bad records.
         column, hidden = without_hidden(column)
