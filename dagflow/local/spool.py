@@ -92,7 +92,7 @@ class Spool:
         batch = row.blob
         if not isinstance(batch, pa.RecordBatch) or self._size + batch.nbytes > _BATCHES:
             return None
-        if batch.get_total_buffer_size() > 2 * batch.nbytes:  # a small part of what it would keep in memory
+        if batch.get_total_buffer_size() > 8 * batch.nbytes:  # a small part of what it would keep in memory
             batch = pa.concat_batches([batch, batch.slice(0, 0)])
         self._size += batch.nbytes
         return batch

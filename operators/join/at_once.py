@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,6 @@ from operators.join.lookup import MAX_PAIRS
 
 MAX_PARTNERS = 256
 """The most rows with one key on the smaller side. The engine returns the pairs of 32 Ki rows of the other one at once."""
-_LEFT, _RIGHT = "$left", "$right"
 _KINDS: dict[How, tuple[str, str]] = {
     "inner": ("inner", "inner"),
     "left": ("left outer", "right outer"),
@@ -39,33 +38,61 @@ def pairs_at_once(how: How, left: pa.RecordBatch, right: pa.RecordBatch) -> Iter
     >>> [(rows.to_pylist(), partners.to_pylist()) for rows, partners in pairs_at_once("left", one, other)]
     [([1, 0, 2], [0, None, None])]
     """
-    keys = [[_plain(column) for column in side.columns] for side in (left, right)]
+    numbers = [pa.table({"number": np.arange(side.num_rows)}) for side in (left, right)]
+    tables = [pa.Table.from_batches([side]) for side in (left, right)]
+    joined = _joined(how, (tables[0], numbers[0]), (tables[1], numbers[1]))
+    return None if joined is None else map(_pair, joined)
+
+
+def rows_at_once(
+    how: How, left: pa.Table, right: pa.Table, by: Sequence[str], right_by: Sequence[str]
+) -> Iterator[list[pa.Array]] | None:
+    """Return the joined rows, some at a time, as the columns of the left side and those of the right one that are not its key.
+
+    None where the engine does not suit the columns, or the left side may have no row, as in a right join.
+    """
+    others = right.select([name for name in right.schema.names if name not in right_by])
+    if how in ("right", "full") or not all(_carries(kind) for kind in [*left.schema.types, *others.schema.types]):
+        return None
+    joined = _joined(how, (left.select(by), left), (right.select(right_by), others))
+    return None if joined is None else (batch.columns for batch in joined)
+
+
+def _pair(batch: pa.RecordBatch) -> Pairs:
+    """Return the numbers of rows of both sides; of a semi or an anti join, those of the left side with nulls."""
+    return batch.column(0), batch.column(1) if batch.num_columns > 1 else pa.nulls(batch.num_rows, pa.int64())
+
+
+def _joined(how: How, left: tuple[pa.Table, pa.Table], right: tuple[pa.Table, pa.Table]) -> Iterator[pa.RecordBatch] | None:
+    """Return the joined rows of two sides in batches of at most `MAX_PAIRS`. Each side: the columns of its key, and others."""
+    keys = [[_plain(column) for column in key.columns] for key, _ in (left, right)]
     types = [[column.type for column in side] for side in keys]
-    if not left.num_rows or not right.num_rows or not types[0] or types[0] != types[1] or not all(map(_suits, types[0])):
+    sizes = [rows.num_rows for rows, _ in (left, right)]
+    if not all(sizes) or not types[0] or types[0] != types[1] or not all(map(_suits, types[0])):
         return None
     names = [f"key{number}" for number in range(len(types[0]))]
-    numbers = [pa.array(np.arange(side.num_rows)) for side in (left, right)]
+    outputs = [[f"{side}{n}" for n in range(others.num_columns)] for side, (_, others) in (("left", left), ("right", right))]
+    if how in ("semi", "anti"):
+        outputs[1] = []
     tables = [
-        pa.table({**dict(zip(names, columns, strict=True)), name: number})
-        for columns, name, number in zip(keys, (_LEFT, _RIGHT), numbers, strict=True)
+        pa.Table.from_arrays([*columns, *others.columns[: len(output)]], names=[*names, *output])
+        for columns, (_, others), output in zip(keys, (left, right), outputs, strict=True)
     ]
-    swaps = left.num_rows < right.num_rows  # the engine keeps its second side, and looks the rows of the first one up
-    small = tables[0 if swaps else 1]
-    counts = computed_by("aggregate", acero().AggregateNodeOptions([([], "hash_count_all", None, "n")], keys=names), small)
-    if pc.max(counts.column("n")).as_py() > MAX_PARTNERS:
+    swaps = sizes[0] < sizes[1]  # the engine keeps its second side, and looks the rows of the first one up
+    counts = acero().AggregateNodeOptions([([], "hash_count_all", None, "n")], keys=names)
+    if pc.max(computed_by("aggregate", counts, tables[0 if swaps else 1].select(names)).column("n")).as_py() > MAX_PARTNERS:
         return None
-    of_left, of_right = [_LEFT], [_RIGHT] if how not in ("semi", "anti") else []
-    outputs = (of_right, of_left) if swaps else (of_left, of_right)
-    options = acero().HashJoinNodeOptions(_KINDS[how][swaps], names, names, *outputs)
-    return _in_pieces(batches_of("hashjoin", options, *(tables[::-1] if swaps else tables)))
+    step = -1 if swaps else 1
+    options = acero().HashJoinNodeOptions(_KINDS[how][swaps], names, names, *outputs[::step])
+    return _in_pieces(batches_of("hashjoin", options, *tables[::step]), [name for output in outputs for name in output])
 
 
-def _in_pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[Pairs]:
-    """Yield the numbers of rows in pieces of at most `MAX_PAIRS`."""
+def _in_pieces(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.RecordBatch]:
+    """Yield some columns of batches in pieces of at most `MAX_PAIRS` rows."""
     waiting: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
-        waiting.append(batch)
+        waiting.append(batch.select(names))
         rows += batch.num_rows
         if rows >= MAX_PAIRS:
             yield from _pieces(waiting)
@@ -74,15 +101,12 @@ def _in_pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[Pairs]:
         yield from _pieces(waiting)
 
 
-def _pieces(batches: list[pa.RecordBatch]) -> Iterator[Pairs]:
+def _pieces(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     whole = pa.concat_batches(batches)
-    for start in range(0, whole.num_rows, MAX_PAIRS):
-        piece = whole.slice(start, MAX_PAIRS)
-        has_right = _RIGHT in piece.schema.names
-        yield piece.column(_LEFT), piece.column(_RIGHT) if has_right else pa.nulls(piece.num_rows, pa.int64())
+    return (whole.slice(start, MAX_PAIRS) for start in range(0, whole.num_rows, MAX_PAIRS))
 
 
-def _plain(column: pa.Array) -> pa.Array:
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column in which equal integers of all widths are equal for the engine."""
     return column.cast(pa.int64()) if t.is_integer(column.type) and column.type != pa.uint64() else column
 
@@ -100,3 +124,8 @@ def _suits(kind: pa.DataType) -> bool:
         t.is_decimal128,
     )
     return any(is_alike(kind) for is_alike in is_kind)
+
+
+def _carries(kind: pa.DataType) -> bool:
+    """Return whether the engine takes columns of a type along."""
+    return _suits(kind) or t.is_floating(kind) or t.is_timestamp(kind) or t.is_time(kind) or t.is_duration(kind)

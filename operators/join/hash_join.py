@@ -313,15 +313,22 @@ class HashJoin(Operator, Generic[L, R, O]):
     def _change_rows(self, lefts_of: Chunks, rights_of: Chunks) -> None:
         """Emit the joined rows that rows of both sides change."""
         left, right = self._row_sides
-        lefts, knows_left = left.rows_of(lefts_of, lambda batches: one_table(batches, self.left.schema))
-        rights, knows_right = right.rows_of(rights_of, lambda batches: self._rows.right_table(batches, self.right.schema))
+        left_table = left.table(lefts_of, lambda batches: one_table(batches, self.left.schema))
+        right_table = right.table(rights_of, lambda batches: self._rows.right_table(batches, self.right.schema))
+        is_whole = not self.counts.is_saved and all(sign > 0 for _, sign in (*lefts_of, *rights_of))
+        if is_whole and self.where is None and left_table is not None and right_table is not None:
+            joined = self._rows.at_once(self.how, left_table, right_table)
+            if joined is not None:
+                for batch in joined:
+                    self.output.emit_batch(batch)
+                return
+        (lefts, knows_left), (rights, knows_right) = left.rows_of(left_table), right.rows_of(right_table)
         kind = KINDS[self.how]
         if kind.pairs and kind.left is False and not knows_right and lefts.num_rows:
             raise self._rows.unknown("right")
         if kind.right and not knows_left and rights.num_rows:
             raise self._rows.unknown("left")
         tries_all = self.where is not None and not kind.is_inner
-        is_whole = not self.counts.is_saved and all(sign > 0 for _, sign in (*lefts_of, *rights_of))
         found = pairs_at_once(self.how, lefts.select(left.by), rights.select(right.by)) if is_whole and not tries_all else None
         if found is not None:
 

@@ -18,7 +18,9 @@ from dagflow import OperatorContext
 from dagflow.arrow_types import joint_type
 from operators.aggregate.fields import check_columns
 from operators.expressions.columns import Expression
+from operators.join.at_once import rows_at_once
 from operators.join.buffer import together
+from operators.join.change import KINDS, How
 from operators.join.errors import JoinColumnsClash, JoinColumnsDiffer, JoinColumnsUnknown, JoinKeyRefused, JoinKeysDiffer
 from operators.join.kept_rows import Marks
 from operators.join.lookup import MAX_PAIRS, Lookup
@@ -73,6 +75,16 @@ class RowJoin:
         for left in together(itertools.chain([first], lefts)):
             pairs = lookup.pairs([left.column(name) for name in self.by], keep_all=self.keep_all)
             yield from self.batches(left, right, ((pa.array(rows), partners) for rows, partners in pairs))
+
+    def at_once(self, how: How, left: pa.Table, right: pa.Table) -> Iterator[pa.RecordBatch] | None:
+        """Return the joined rows of both sides: see `rows_at_once`. Raises JoinColumnsClash."""
+        rows = rows_at_once(how, left, right, self.by, self.right_by)
+        others = [name for name in right.schema.names if name not in self.right_by] if KINDS[how].pairs else []
+        names = self._names(left.schema.names, others)
+        if rows is None:
+            return None
+        self._check_names(names)
+        return (pa.RecordBatch.from_arrays(columns, names=names) for columns in rows)
 
     def batches(
         self,

@@ -407,7 +407,8 @@ class Router:
         if not column.null_count and (pa.types.is_temporal(kind) or pa.types.is_decimal(kind)):
             encoded = column.dictionary_encode()
             if 2 * len(encoded.dictionary) < len(column):  # each value is hashed once
-                return self._hashes(encoded.dictionary, tp)[encoded.indices.to_numpy()]
+                by_value: np.ndarray[Any, Any] = self._hashes(encoded.dictionary, tp)[encoded.indices.to_numpy()]
+                return by_value
         # where rows stand for objects of a class, its `==` counts; rows of no known class are compared as tuples
         # Rows of values that no Python object holds go where their text does; what makes records of them has bad records.
         column, hidden = without_hidden(column)

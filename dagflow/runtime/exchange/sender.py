@@ -384,14 +384,18 @@ class Sender:
         batches = self._batches[partition]
         if not rows or not batches:
             return
-        whole = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-        left = whole.slice(rows)
-        self._batches[partition] = [left] if left.num_rows else []
-        self._rows[partition] = left.num_rows
-        size = left.nbytes if left.num_rows else 0
+        taken: list[pa.RecordBatch] = []
+        self._rows[partition] -= rows
+        while rows:
+            first = batches.pop(0)
+            taken.append(first.slice(0, rows))
+            if first.num_rows > rows:
+                batches.insert(0, first.slice(rows))
+            rows -= taken[-1].num_rows
+        size = sum(each.nbytes for each in batches)
         self._held += size - self._bytes[partition]
         self._bytes[partition] = size
-        batch = whole.slice(0, rows)
+        batch = taken[0] if len(taken) == 1 else pa.concat_batches(taken)
         if self._combine_batch is not None:
             try:
                 combined = _a_batch(self._combine_batch(batch))

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from operators.join import at_once
-from operators.join.at_once import pairs_at_once
+from operators.join.at_once import pairs_at_once, rows_at_once
 from operators.join.change import KINDS, How
 from tests.tiers import examples
 
@@ -62,6 +62,14 @@ def test_pairs_are_those_of_equal_keys(how: How, data: st.DataObject) -> None:
         found = [pair for rows, partners in pairs for pair in zip(rows.to_pylist(), partners.to_pylist(), strict=True)]
     assert Counter(found) == pairs_of(how, left, right)
 
+    tables = [pa.Table.from_batches([side]).append_column("n", [pa.array(range(side.num_rows), pa.int64())]) for side in sides]
+    rows = rows_at_once(how, *tables, sides[0].schema.names, sides[1].schema.names)
+    assert (rows is None) == (how in ("right", "full"))
+    joined = [row for columns in rows or () for row in zip(*(column.to_pylist() for column in columns), strict=True)]
+    assert all(row[: len(names)] == left[row[len(names)]] for row in joined)
+    if rows is not None:
+        assert Counter((*row[len(names) :], None)[:2] for row in joined) == Counter(found)
+
 
 @pytest.mark.parametrize(
     ("left", "right"),
@@ -77,6 +85,12 @@ def test_pairs_are_those_of_equal_keys(how: How, data: st.DataObject) -> None:
 def test_other_keys_are_left_to_their_codes(left: pa.Array, right: pa.Array) -> None:
     sides = [pa.RecordBatch.from_arrays([column], names=["a"]) for column in (left, right)]
     assert pairs_at_once("inner", *sides) is None
+
+
+def test_columns_that_the_engine_does_not_carry_are_left_to_the_numbers_of_rows() -> None:
+    plain, nested = pa.table({"a": [1]}), pa.table({"a": [1], "b": [[2]]})
+    assert rows_at_once("inner", plain, nested, ["a"], ["a"]) is None
+    assert rows_at_once("inner", nested, plain, ["a"], ["a"]) is None
 
 
 def test_so_are_keys_with_many_rows_on_both_sides() -> None:
