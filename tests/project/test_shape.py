@@ -38,7 +38,7 @@ BUDGET = {
     "dagflow/telemetry": 686,
     "dagflow/testing": 1507,
     "operators": 173,
-    "operators/aggregate": 2803,
+    "operators/aggregate": 2805,
     "operators/compression": 655,
     "operators/contexts": 766,
     "operators/database": 103,
