@@ -42,7 +42,7 @@ BUDGET = {
     "operators/compression": 655,
     "operators/contexts": 766,
     "operators/database": 103,
-    "operators/expressions": 642,
+    "operators/expressions": 649,
     "operators/extras": 190,
     "operators/files": 1285,
     "operators/formats": 3147,
