@@ -15,9 +15,12 @@ import pyarrow.types as t
 from operators.acero import acero, batches_of, computed_by
 from operators.join.change import How, Pairs
 from operators.join.lookup import MAX_PAIRS
+from operators.join.sizes import most_row_bytes
 
-MAX_PARTNERS = 256
-"""The most rows with one key on the smaller side. The engine returns the pairs of 32 Ki rows of the other one at once."""
+MAX_BYTES = 64 << 20
+"""The most bytes of joined rows that the engine may return at once, and of a batch."""
+_AT_ONCE = 1 << 15
+"""The rows of the larger side whose joined rows the engine returns at once."""
 _KINDS: dict[How, tuple[str, str]] = {
     "inner": ("inner", "inner"),
     "left": ("left outer", "right outer"),
@@ -49,12 +52,16 @@ def rows_at_once(
 ) -> Iterator[list[pa.Array]] | None:
     """Return the joined rows, some at a time, as the columns of the left side and those of the right one that are not its key.
 
-    None where the engine does not suit the columns, or the left side may have no row, as in a right join.
+    None where the engine does not suit the columns, what it returns at once may be large, or the left side may have no row, as
+    in a right join.
     """
     others = right.select([name for name in right.schema.names if name not in right_by])
     if how in ("right", "full") or not all(_carries(kind) for kind in [*left.schema.types, *others.schema.types]):
         return None
-    joined = _joined(how, (left.select(by), left), (right.select(right_by), others))
+    sizes = [
+        max((most_row_bytes(each.columns, each.num_rows) for each in side.to_batches()), default=0) for side in (left, others)
+    ]
+    joined = _joined(how, (left.select(by), left), (right.select(right_by), others), sum(sizes))
     return None if joined is None else (batch.columns for batch in joined)
 
 
@@ -63,8 +70,13 @@ def _pair(batch: pa.RecordBatch) -> Pairs:
     return batch.column(0), batch.column(1) if batch.num_columns > 1 else pa.nulls(batch.num_rows, pa.int64())
 
 
-def _joined(how: How, left: tuple[pa.Table, pa.Table], right: tuple[pa.Table, pa.Table]) -> Iterator[pa.RecordBatch] | None:
-    """Return the joined rows of two sides in batches of at most `MAX_PAIRS`. Each side: the columns of its key, and others."""
+def _joined(
+    how: How, left: tuple[pa.Table, pa.Table], right: tuple[pa.Table, pa.Table], row_bytes: int = 16
+) -> Iterator[pa.RecordBatch] | None:
+    """Return the joined rows of two sides in batches of at most `MAX_PAIRS`.
+
+    Each side: the columns of its key, and others. `row_bytes`: the most bytes of a joined row.
+    """
     keys = [[_plain(column) for column in key.columns] for key, _ in (left, right)]
     types = [[column.type for column in side] for side in keys]
     sizes = [rows.num_rows for rows, _ in (left, right)]
@@ -80,7 +92,8 @@ def _joined(how: How, left: tuple[pa.Table, pa.Table], right: tuple[pa.Table, pa
     ]
     swaps = sizes[0] < sizes[1]  # the engine keeps its second side, and looks the rows of the first one up
     counts = acero().AggregateNodeOptions([([], "hash_count_all", None, "n")], keys=names)
-    if pc.max(computed_by("aggregate", counts, tables[0 if swaps else 1].select(names)).column("n")).as_py() > MAX_PARTNERS:
+    partners = pc.max(computed_by("aggregate", counts, tables[0 if swaps else 1].select(names)).column("n")).as_py()
+    if max(partners * _AT_ONCE, MAX_PAIRS) * row_bytes > MAX_BYTES:
         return None
     step = -1 if swaps else 1
     options = acero().HashJoinNodeOptions(_KINDS[how][swaps], names, names, *outputs[::step])

@@ -93,8 +93,13 @@ def test_columns_that_the_engine_does_not_carry_are_left_to_the_numbers_of_rows(
     assert rows_at_once("inner", nested, plain, ["a"], ["a"]) is None
 
 
+def test_so_are_rows_that_would_be_large_together() -> None:
+    wide = pa.table({"a": [1, 2], "text": ["x" * 10_000, "y"]})
+    assert rows_at_once("inner", wide, wide.rename_columns(["a", "other"]), ["a"], ["a"]) is None
+
+
 def test_so_are_keys_with_many_rows_on_both_sides() -> None:
-    many, few = (pa.record_batch({"a": pa.repeat(1, count)}) for count in (at_once.MAX_PARTNERS + 1, 2))
+    many, few = (pa.record_batch({"a": pa.repeat(1, count)}) for count in (at_once.MAX_BYTES // (16 << 15) + 1, 2))
     assert pairs_at_once("inner", many, many) is None
     pairs = pairs_at_once("inner", many, few)
     assert pairs is not None
