@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +21,16 @@ def acero() -> Any:
 
 def computed_by(node: str, options: Any, table: pa.Table) -> pa.Table:
     """Run one node of the engine on a table, in this thread: other threads are busy with other tasks."""
-    engine = acero()
-    source = engine.Declaration("table_source", engine.TableSourceNodeOptions(table))
-    result: pa.Table = engine.Declaration(node, options, inputs=[source]).to_table(use_threads=False)
+    result: pa.Table = _declared(node, options, table).to_table(use_threads=False)
     return result
+
+
+def batches_of(node: str, options: Any, *tables: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Run one node of the engine on tables, in this thread, and yield its batches as they are made."""
+    yield from _declared(node, options, *tables).to_reader(use_threads=False)
+
+
+def _declared(node: str, options: Any, *tables: pa.Table) -> Any:
+    engine = acero()
+    sources = [engine.Declaration("table_source", engine.TableSourceNodeOptions(table)) for table in tables]
+    return engine.Declaration(node, options, inputs=sources)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from dagflow.storage import TemporarySpillFile
 
 MAX_ROWS, MAX_BYTES = 1 << 20, 64 << 20
-"""The rows that wait in memory for the window's end, or their bytes. More wait in a temporary file."""
+"""The rows of a port that wait in memory for the window's end, or the bytes of all. More wait in a temporary file."""
 PORTIONS = 64
 """The number of portions in which they are taken then, at most 256."""
 _GROUPS = 1 << 16
@@ -33,6 +33,7 @@ class Portions:
 
     Args:
         groups_of: for each port, a function that returns the groups by which the rows of a batch were sent to this partition.
+        max_rows: the most rows of each port that wait in memory; `max_bytes`: the most bytes of all.
 
     >>> rows = Portions([lambda batch: batch.column("key").to_numpy()])
     >>> rows.add(pa.record_batch({"key": [1, 2]}), 1)
@@ -41,8 +42,10 @@ class Portions:
     """
 
     groups_of: Sequence[Callable[[pa.RecordBatch], Groups]]
+    max_rows: Sequence[int] = attrs.field(default=attrs.Factory(lambda self: [MAX_ROWS] * len(self.groups_of), takes_self=True))
+    max_bytes: int = attrs.field(factory=lambda: MAX_BYTES)
     _waiting: list[tuple[int, pa.RecordBatch, int]] = attrs.field(factory=list, init=False)
-    _rows: int = attrs.field(default=0, init=False)
+    _rows: dict[int, int] = attrs.field(factory=dict, init=False)
     _bytes: int = attrs.field(default=0, init=False)
     _portion_of: Groups | None = attrs.field(default=None, init=False)
     _schemas: dict[tuple[int, pa.Schema], None] = attrs.field(factory=dict, init=False)
@@ -52,9 +55,9 @@ class Portions:
     def add(self, batch: pa.RecordBatch, sign: int, port: int = 0) -> None:
         """Add rows."""
         self._waiting.append((port, batch, sign))
-        self._rows += batch.num_rows
+        self._rows[port] = self._rows.get(port, 0) + batch.num_rows
         self._bytes += batch.nbytes
-        if self._rows > MAX_ROWS or self._bytes > MAX_BYTES:
+        if self._rows[port] > self.max_rows[port] or self._bytes > self.max_bytes:
             self._write()
 
     def take(self) -> Iterator[list[Chunks]]:
@@ -75,12 +78,12 @@ class Portions:
 
     def forget(self) -> None:
         """Drop all rows."""
-        self._waiting, self._rows, self._bytes = [], 0, 0
+        self._waiting, self._rows, self._bytes = [], {}, 0
         self._portion_of, self._schemas, self._written, self._file = None, {}, {}, None
 
     def __deepcopy__(self, memo: object) -> Portions:
-        copied = Portions(self.groups_of)
-        copied._waiting, copied._rows, copied._bytes = self._waiting[:], self._rows, self._bytes
+        copied = Portions(self.groups_of, self.max_rows, self.max_bytes)
+        copied._waiting, copied._rows, copied._bytes = self._waiting[:], dict(self._rows), self._bytes
         copied._portion_of, copied._schemas, copied._file = self._portion_of, dict(self._schemas), self._file
         copied._written = {number: parts[:] for number, parts in self._written.items()}
         return copied
@@ -95,7 +98,7 @@ class Portions:
         """Write what waits, each portion by itself."""
         if self._file is None:
             self._file = TemporarySpillFile()
-        waiting, self._waiting, self._rows, self._bytes = self._waiting, [], 0, 0
+        waiting, self._waiting, self._rows, self._bytes = self._waiting, [], {}, 0
         while waiting:
             port, first, sign = waiting[0]
             alike = [batch for place, batch, s in waiting if (place, s, batch.schema) == (port, sign, first.schema)]

@@ -54,7 +54,7 @@ class RowWriter:
         if self._file is None:
             self._file = open(self._path, "xb")  # noqa: SIM115  # closed by __exit__
         start = self._file.tell()
-        self._file.write(row.blob)
+        self._file.write(row.encoded().blob)
         size = self._file.tell() - start
         self.rows.append(StoredRow(self._levels[row.exchange], row.dst, row.tag, row.src, row.seq, self._path, start, size))
 

@@ -216,7 +216,8 @@ class Output:
                 key = value_of_key(column.name, value, column.type, facts.path, is_inferred=is_inferred)
                 return repeated(key, column.type, rows)
         if column.name == "block_offset":
-            return pa.nulls(rows, pa.int64()) if loaded.positions is None else loaded.positions
+            positions = pa.nulls(rows, pa.int64()) if loaded.positions is None else loaded.positions
+            return pc.run_end_decode(positions) if pa.types.is_run_end_encoded(positions.type) else positions
         return repeated(facts.value(column.name), column.type, rows)
 
 

@@ -261,15 +261,15 @@ class GroupBy(_Rows):
             return
         keys = self.groups.keys
         if self.scope == "all":
-            old, new = self._differences(self._change(table))
+            old, new = self._differences(self._change(table, is_last=not self.kept.is_saved))
             _emit(old, keys, self.output.retract_batch)
         else:
             new = self._results_held(table.filter(pc.greater(table.column(ROWS), 0)), self.groups.accumulators, list(keys))
         _emit(new, keys, self.output.emit_batch)
         self.groups = Groups()
 
-    def _change(self, table: pa.Table, *, with_keys: bool = False) -> Change:
-        """Add the groups of the window to those that are kept."""
+    def _change(self, table: pa.Table, *, with_keys: bool = False, is_last: bool = False) -> Change:
+        """Add the groups of the window to those that are kept. See `add_groups`."""
         names = self.keys or sorted(self.groups.keys)  # in whatever order they come, all columns are the same key
         keys, accumulators = key_columns(table, names), self.groups.accumulators
         if not (self.keys or self.aggregates) and isinstance(keys, pa.RecordBatch):  # whole rows
@@ -278,7 +278,15 @@ class GroupBy(_Rows):
             sent = self.columns_of_key
             keys = self.input.keys_of(keys, names, by=sent) if sent else self.input.keys_of(keys, names).column("key")
         return add_groups(
-            self.kept, table, keys, self.aggregates, accumulators, names, context=self._context, with_keys=with_keys
+            self.kept,
+            table,
+            keys,
+            self.aggregates,
+            accumulators,
+            names,
+            context=self._context,
+            with_keys=with_keys,
+            is_last=is_last,
         )
 
     def _results(self, table: pa.Table, accumulators: Iterable[Accumulator], keys: Iterable[str] | None = None) -> pa.Table:

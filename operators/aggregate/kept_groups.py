@@ -86,10 +86,12 @@ def add_groups(
     *,
     context: OperatorContext,
     with_keys: bool = False,
+    is_last: bool = False,
 ) -> Change:
     """Add the groups of a window, by their keys, to those that are kept.
 
     `names`: the columns that the keys are of. `with_keys`: whether these are kept too, for results of groups of other windows.
+    `is_last`: nothing looks at the groups again, so they are not put.
 
     Raises ColumnTypeChanged where these have other types, NeverInserted where more rows of a group are taken back than came; a
     context that only counts them leaves nothing of the group.
@@ -122,6 +124,8 @@ def add_groups(
         after.column(ROWS).to_numpy(),
         lambda at: {name: after.column(name)[at].as_py() for name in names} or {"key": keys[at].as_py()},
     )
+    if is_last:
+        return Change(before, after, places, accumulators)
     stays, whole = pa.array(counts > 0), after.combine_chunks()
     columns = {name: whole.column(name).combine_chunks().filter(stays) for each in accumulators for name in each.parts}
     columns[ROWS] = whole.column(ROWS).combine_chunks().filter(stays)

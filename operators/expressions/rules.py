@@ -138,11 +138,21 @@ def _compare(function: Callable[..., Any]) -> Callable[..., Any]:
                 swapped = _FLIPPED.get(function, function) if is_flipped else function
                 if (arrow := _with_float(swapped, decimals, number.literals[0])) is not None:
                     return arrow
+            if t.is_decimal(decimals.type) and _is_held(decimals.type, number):  # so that the decimals need no cast
+                return function(one.to(decimals.type), other.to(decimals.type))
         kind = together([one, other])
         kind = pa.bool_() if t.is_null(kind) else kind
         return function(one.to(kind), other.to(kind))
 
     return compared
+
+
+def _is_held(kind: pa.DataType, number: Operand) -> bool:
+    """Return whether an operand is a literal number that a type of decimals holds as it is."""
+    if not number.literals or not (t.is_integer(number.type) or t.is_decimal(number.type)):
+        return False
+    digits = Fraction(number.literals[0]) * Fraction(10) ** kind.scale
+    return bool(digits.denominator == 1 and abs(digits) < 10**kind.precision)
 
 
 _FLIPPED = {

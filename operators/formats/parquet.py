@@ -1,5 +1,8 @@
 """Parquet, read by row groups."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 import traceback
@@ -9,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import attrs
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dagflow.scan import (
@@ -36,6 +40,8 @@ PAGES_BYTES = 1 << 20
 """The bytes of a column chunk that are read at a time."""
 BATCH_BYTES = 8 << 20
 """The encoded bytes of a batch, roughly."""
+DECODED_BYTES = 256 << 20
+"""The bytes of a column with a dictionary in a batch, at most."""
 
 
 @attrs.define
@@ -109,16 +115,24 @@ def opened(stream: BinaryReader, path: str, length: int, *, verify_checksums: bo
     file.seek(0)
     with damage(path, begin, "the footer"):
         metadata = _checked(file)
-        parquet = pq.ParquetFile(
-            file,
-            metadata=metadata,
-            buffer_size=PAGES_BYTES,
-            pre_buffer=False,
-            coerce_int96_timestamp_unit="us",
-            page_checksum_verification=verify_checksums,
-        )
+        parquet = _opened(file, metadata, verify_checksums)
         _ = parquet.schema_arrow.names  # which Arrow decodes only now
         return parquet
+
+
+def _opened(
+    file: ArrowFile, metadata: pq.FileMetaData, verify_checksums: bool, dictionaries: Sequence[str] = ()
+) -> pq.ParquetFile:
+    """Open a file whose metadata is known. `dictionaries`: the columns that are read as dictionaries, as the file has them."""
+    return pq.ParquetFile(
+        file,
+        metadata=metadata,
+        read_dictionary=list(dictionaries),
+        buffer_size=PAGES_BYTES,
+        pre_buffer=False,
+        coerce_int96_timestamp_unit="us",
+        page_checksum_verification=verify_checksums,
+    )
 
 
 def _checked(file: ArrowFile) -> pq.FileMetaData:
@@ -227,6 +241,9 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
                     dict.fromkeys([*self._columns, *(".".join(located(schema, each.column, split.path)) for each in tested)])
                 )
                 groups = self._unpruned(groups, tested)
+        if repeating := self._repeating(groups):  # each value is decoded, and looked at, once
+            file = ArrowFile(negotiator.stream, split.file_length)
+            self._file = _opened(file, self._file.metadata, options.verify_checksums, repeating)
         self._groups = iter(groups)
         return True
 
@@ -260,7 +277,7 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
             self._left = self._rows_of(group)
             self._next_row = sum(self._file.metadata.row_group(n).num_rows for n in range(self._group))
             rows = max(1, min(65_536, group.num_rows * BATCH_BYTES // max(1, self._size(group))))
-            self._batches = self._file.iter_batches(rows, [self._group], self._columns, use_threads=False)
+            self._batches = _decodable(self._file.iter_batches(rows, [self._group], self._columns, use_threads=False))
         return True
 
     def close(self) -> None:
@@ -292,7 +309,8 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
         def origin(row: int) -> RowOrigin:
             return RowOrigin(position, row=None if first_row is None else first_row + row)
 
-        self._loader.add_batch(batch, origin, pa.repeat(position, batch.num_rows))
+        positions = pa.RunEndEncodedArray.from_arrays([batch.num_rows], [position]) if batch.num_rows else None
+        self._loader.add_batch(batch, origin, positions)
 
     def _groups_in(self, start: int, stop: int) -> list[tuple[int, int]]:
         """Return the row groups that begin in a range: their places and numbers. Raises ArrowInvalid."""
@@ -332,6 +350,18 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
             if not wanted or chunk.path_in_schema in wanted or chunk.path_in_schema.partition(".")[0] in wanted:
                 yield n, chunk
 
+    def _repeating(self, groups: Sequence[tuple[int, int]]) -> list[str]:
+        """Return the columns of text or bytes with dictionaries: a plain value would have four bytes for its length alone."""
+        metadata, found = self._file.metadata, []
+        kinds = {field.name: field.type for field in self._schema}
+        for n in range(metadata.num_columns):
+            name = metadata.schema.column(n).path
+            if name in self._columns and kinds.get(name) in (pa.string(), pa.binary()):
+                chunks = [metadata.row_group(group).column(n) for _, group in groups]
+                if chunks and all(chunk.total_uncompressed_size < 3 * chunk.num_values for chunk in chunks):
+                    found.append(name)
+        return found
+
     def _size(self, group: Any) -> int:
         """Return the number of bytes the wanted columns of a row group have, as they are encoded."""
         return sum(int(chunk.total_uncompressed_size) for _, chunk in self._chunks(group))
@@ -344,6 +374,17 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
                 reason = f"its column {chunk.path_in_schema!r} has {chunk.num_values} values"
                 raise pa.ArrowInvalid(f"it should have {group.num_rows} rows, but {reason}")
         return int(group.num_rows)
+
+
+def _decodable(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches in pieces whose dictionaries can be decoded: an array of text has less than 2 GiB."""
+    for batch in batches:
+        lengths = [pc.max(pc.binary_length(c.dictionary)).as_py() for c in batch.columns if isinstance(c, pa.DictionaryArray)]
+        rows = max(1, DECODED_BYTES // max((length or 1 for length in lengths), default=1))
+        if batch.num_rows <= rows:
+            yield batch
+        else:
+            yield from (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
 
 
 def _begin(group: Any) -> int:

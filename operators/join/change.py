@@ -77,13 +77,13 @@ class JoinChange:
         """
         left, right, kind = self.left, self.right, self.kind
         if kind.is_inner:
-            gone, come = ([_where(pair, holds) for pair in self.rows(retracts=retracts)] for retracts in (True, False))
+            gone, come = ([pairs_where(pair, holds) for pair in self.rows(retracts=retracts)] for retracts in (True, False))
             return gone, come
         there = [(left.before, right.before), (left.after, right.after)]
         matched = [tuple(np.zeros(len(side.codes), bool) for side in (left, right)) for _ in there]
         changes: list[list[Pairs]] = [[], []]
         for pair in self._pairs(np.arange(len(left.codes)), np.arange(len(right.codes)), keep_all=False):
-            lefts, rights = _where(pair, holds)
+            lefts, rights = pairs_where(pair, holds)
             rows, partners = lefts.to_numpy(), rights.to_numpy()
             stands = [lefts_there[rows] & rights_there[partners] for lefts_there, rights_there in there]
             for (of_left, of_right), some in zip(matched, stands, strict=True):
@@ -130,7 +130,7 @@ class JoinChange:
             yield pa.array(lefts[rows]), numbers.take(at)
 
 
-def _where(pair: Pairs, holds: Callable[[Pairs], Marks]) -> Pairs:
+def pairs_where(pair: Pairs, holds: Callable[[Pairs], Marks]) -> Pairs:
     """Return the pairs that meet a condition."""
     some = of_marks(holds(pair))
     return pair[0].filter(some), pair[1].filter(some)

@@ -24,15 +24,16 @@ from dagflow.config import Bytes, one_of, size_of
 from dagflow.scan import TableSchema
 from operators.aggregate.fields import ResultScope, a_key, getter, names_of, no_key
 from operators.conditions import is_function, no_function
+from operators.join.at_once import pairs_at_once
 from operators.join.buffer import ChunkBuffer
-from operators.join.change import KINDS, How, changed
+from operators.join.change import KINDS, How, Pairs, changed, pairs_where
 from operators.join.errors import LARGEST
-from operators.join.kept_rows import KeptRows
+from operators.join.kept_rows import KeptRows, Marks
 from operators.join.right_side import RightSide, SideLimits
 from operators.join.row_join import RowJoin, one_table
 from operators.join.rules import join_problems
 from operators.join.sides import RecordSide, RowSide
-from operators.portions import Chunks, Portions
+from operators.portions import MAX_BYTES, MAX_ROWS, Chunks, Portions
 from operators.problems import all_problems
 from operators.transform.expressions import AnyExpression, an_expression, read_by
 
@@ -269,7 +270,13 @@ class HashJoin(Operator, Generic[L, R, O]):
             self.side.add_batch(batch, self._limits)
 
     def _waiting_rows(self) -> Portions:
-        self.portions = self.portions or Portions([side.groups for side in self._row_sides])
+        if self.portions is None:
+            groups = [side.groups for side in self._row_sides]
+            if self.counts.is_saved:
+                self.portions = Portions(groups)
+            else:  # rows are looked at once, and need no more memory than their own
+                rows = [8 * MAX_ROWS, max(MAX_ROWS, min(4 * MAX_ROWS, self.max_right_rows))]
+                self.portions = Portions(groups, rows, max(MAX_BYTES, min(4 * MAX_BYTES, self.max_right_bytes)))
         return self.portions
 
     def end_window(self) -> None:
@@ -306,21 +313,39 @@ class HashJoin(Operator, Generic[L, R, O]):
     def _change_rows(self, lefts_of: Chunks, rights_of: Chunks) -> None:
         """Emit the joined rows that rows of both sides change."""
         left, right = self._row_sides
-        lefts, knows_left = left.arrived(lefts_of, lambda batches: one_table(batches, self.left.schema))
-        rights, knows_right = right.arrived(rights_of, lambda batches: self._rows.right_table(batches, self.right.schema))
+        left_table = left.table(lefts_of, lambda batches: one_table(batches, self.left.schema))
+        right_table = right.table(rights_of, lambda batches: self._rows.right_table(batches, self.right.schema))
+        is_whole = not self.counts.is_saved and all(sign > 0 for _, sign in (*lefts_of, *rights_of))
+        if is_whole and self.where is None and left_table is not None and right_table is not None:
+            joined = self._rows.at_once(self.how, left_table, right_table)
+            if joined is not None:
+                for batch in joined:
+                    self.output.emit_batch(batch)
+                return
+        (lefts, knows_left), (rights, knows_right) = left.rows_of(left_table), right.rows_of(right_table)
         kind = KINDS[self.how]
-        if kind.pairs and kind.left is False and not knows_right and lefts.rows.num_rows:
+        if kind.pairs and kind.left is False and not knows_right and lefts.num_rows:
             raise self._rows.unknown("right")
-        if kind.right and not knows_left and rights.rows.num_rows:
+        if kind.right and not knows_left and rights.num_rows:
             raise self._rows.unknown("left")
         tries_all = self.where is not None and not kind.is_inner
-        change = changed(kind, lefts, rights, (left.kept, right.kept), self.counts, loads_all=tries_all)
-        others = change.right.rows if kind.pairs else change.right.rows.select([])
-        pairs: Any = [change.rows(retracts=True), change.rows(retracts=False)]
-        if self.where is not None:
-            pairs = change.rows_where(lambda pair: self._rows.holds(change.left.rows, change.right.rows, pair, self.where))
+        found = pairs_at_once(self.how, lefts.select(left.by), rights.select(right.by)) if is_whole and not tries_all else None
+        if found is not None:
+
+            def holds(pair: Pairs) -> Marks:
+                return self._rows.holds(lefts, rights, pair, self.where)
+
+            pairs: Any = [(), found if self.where is None else (pairs_where(pair, holds) for pair in found)]
+        else:
+            arrived = left.arrived(lefts, lefts_of), right.arrived(rights, rights_of)
+            change = changed(kind, *arrived, (left.kept, right.kept), self.counts, loads_all=tries_all)
+            lefts, rights = change.left.rows, change.right.rows
+            pairs = [change.rows(retracts=True), change.rows(retracts=False)]
+            if self.where is not None:
+                pairs = change.rows_where(lambda pair: self._rows.holds(lefts, rights, pair, self.where))
+        others = rights if kind.pairs else rights.select([])
         for some, emit in zip(pairs, (self.output.retract_batch, self.output.emit_batch), strict=True):
-            for batch in self._rows.batches(change.left.rows, others, some):
+            for batch in self._rows.batches(lefts, others, some):
                 emit(batch)
 
     def _change_records(self, combine: Callable[[Any, Any], O]) -> None:

@@ -18,11 +18,13 @@ from dagflow import OperatorContext
 from dagflow.arrow_types import joint_type
 from operators.aggregate.fields import check_columns
 from operators.expressions.columns import Expression
+from operators.join.at_once import rows_at_once
 from operators.join.buffer import together
+from operators.join.change import KINDS, How
 from operators.join.errors import JoinColumnsClash, JoinColumnsDiffer, JoinColumnsUnknown, JoinKeyRefused, JoinKeysDiffer
 from operators.join.kept_rows import Marks
 from operators.join.lookup import MAX_PAIRS, Lookup
-from operators.join.sizes import portions, row_bytes
+from operators.join.sizes import most_row_bytes, portions, row_bytes
 from operators.transform.expressions import mask_of
 
 MAX_BATCH_BYTES = 64 << 20
@@ -74,6 +76,16 @@ class RowJoin:
             pairs = lookup.pairs([left.column(name) for name in self.by], keep_all=self.keep_all)
             yield from self.batches(left, right, ((pa.array(rows), partners) for rows, partners in pairs))
 
+    def at_once(self, how: How, left: pa.Table, right: pa.Table) -> Iterator[pa.RecordBatch] | None:
+        """Return the joined rows of both sides: see `rows_at_once`. Raises JoinColumnsClash."""
+        rows = rows_at_once(how, left, right, self.by, self.right_by)
+        others = [name for name in right.schema.names if name not in self.right_by] if KINDS[how].pairs else []
+        names = self._names(left.schema.names, others)
+        if rows is None:
+            return None
+        self._check_names(names)
+        return (pa.RecordBatch.from_arrays(columns, names=names) for columns in rows)
+
     def batches(
         self,
         left: pa.RecordBatch,
@@ -87,8 +99,9 @@ class RowJoin:
         names = self._names(left.schema.names, others.schema.names)
         if not names_may_clash:
             self._check_names(names)
-        sizes = [np.append(row_bytes(each.columns, each.num_rows), 0) for each in (left, others)]  # at the end: of no row
-        is_small = int(sizes[0].max() + sizes[1].max()) * MAX_PAIRS <= MAX_BATCH_BYTES
+        sides = [(left.columns, left.num_rows), (others.columns, others.num_rows)]
+        is_small = sum(most_row_bytes(*side) for side in sides) * MAX_PAIRS <= MAX_BATCH_BYTES
+        sizes = [] if is_small else [np.append(row_bytes(*side), 0) for side in sides]  # at the end: of no row
         for rows, partners in pairs:
             if not len(rows):  # to take back nothing is refused, too, of a join that takes back no rows
                 continue

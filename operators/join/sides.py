@@ -43,14 +43,18 @@ class RowSide:
         """Return the groups of rows by their keys; one where there is no key."""
         return self.port.groups_of(batch, self.by) if self.by else np.zeros(batch.num_rows, np.int64)
 
-    def arrived(self, chunks: Chunks, table_of: Callable[[Sequence[pa.RecordBatch]], pa.Table | None]) -> tuple[Arrived, bool]:
-        """Return rows, and whether their columns are known. Raises JoinSideTooLarge.
+    def table(self, chunks: Chunks, table_of: Callable[[Sequence[pa.RecordBatch]], pa.Table | None]) -> pa.Table | None:
+        """Return chunks as one table; None where their columns are not known. Raises JoinSideTooLarge.
 
         `table_of`: returns batches as one table; None without any.
         """
         batches = [batch for batch, _ in chunks]
         self.limits.check(sum(batch.num_rows for batch in batches), sum(batch.nbytes for batch in batches))
-        table, known = table_of(batches), self.kept.schema
+        return table_of(batches)
+
+    def rows_of(self, table: pa.Table | None) -> tuple[pa.RecordBatch, bool]:
+        """Return the rows of a table, with the columns of kept ones, and whether their columns are known."""
+        known = self.kept.schema
         rows = plain(table) if table is not None else pa.RecordBatch.from_pylist([], known or pa.schema([]))
         schema = self.kept.merged(rows.schema)
         rows = pa.RecordBatch.from_arrays(
@@ -60,10 +64,13 @@ class RowSide:
             ],
             schema=schema,
         )
+        return rows, table is not None or known is not None
+
+    def arrived(self, rows: pa.RecordBatch, chunks: Chunks) -> Arrived:
+        """Return the rows of chunks with their keys and signs."""
         keys = self._keys(rows) if rows.num_rows else TableKeys(0, ())
         signs = np.concatenate([np.zeros(0, np.int64), *(np.full(batch.num_rows, sign) for batch, sign in chunks)])
-        found = Arrived(rows, keys, signs, np.arange(rows.num_rows))
-        return found, table is not None or known is not None
+        return Arrived(rows, keys, signs, np.arange(rows.num_rows))
 
     def _keys(self, rows: pa.RecordBatch) -> TableKeys:
         if self.by:

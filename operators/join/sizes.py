@@ -31,6 +31,11 @@ def row_bytes(columns: Sequence[pa.Array], rows: int) -> Numbers:
     return sizes
 
 
+def most_row_bytes(columns: Sequence[pa.Array], rows: int) -> int:
+    """Return about how many bytes the largest row of some columns may have: the largest values of all columns together."""
+    return sum(int(np.max(_of_column(column))) for column in columns) if rows else 0
+
+
 def _of_column(column: Any) -> Any:
     """Return the same of one column; one number where all rows have the same."""
     types: Any = pa.types

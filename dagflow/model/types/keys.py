@@ -282,7 +282,7 @@ class Router:
         tp: the type of the records.
         assignment: the assignment of keys to partitions.
 
-    `keys_seen`, called with every 61st key, learns which are hot.
+    `keys_seen`, called with every 61st key (and others of a batch), learns which are hot.
     """
 
     STRIDE = 61
@@ -290,7 +290,7 @@ class Router:
     _KNOWN = 1 << 16
 
     def __init__(
-        self, port: str, key: Key, tp: Any, assignment: KeyAssignment, keys_seen: Callable[[Any], None] | None = None
+        self, port: str, key: Key, tp: Any, assignment: KeyAssignment, keys_seen: Callable[[list[Any]], None] | None = None
     ) -> None:
         self._port = port
         self._key = key
@@ -312,7 +312,7 @@ class Router:
         key = self._of_record(record)
         self._count += 1
         if self._keys_seen is not None and self._count % self.STRIDE == 0:
-            self._keys_seen(key)
+            self._keys_seen([key])
         try:
             return self._known[key]
         except (KeyError, TypeError):
@@ -327,6 +327,18 @@ class Router:
         partitions = self._assignment.of_groups(self.groups(batch))
         self._see(batch)
         return partitions
+
+    def sees(self, batch: pa.RecordBatch) -> bool:
+        """Note the keys of a batch, whose partition is known. False where hashing them could fail, so that it must be tried."""
+        import pyarrow as pa
+
+        names = self._key.columns
+        if not set(names) <= set(batch.schema.names) or any(resolve(column_type(self._type, name)) is not Any for name in names):
+            return False
+        if any(pa.types.is_nested(batch.schema.field(name).type) for name in names):
+            return False
+        self._see(batch)
+        return True
 
     def is_foreign(self, batch: pa.RecordBatch, partition: int) -> np.ndarray[Any, Any]:
         """Return a mask of the rows of a batch that belong to another partition."""
@@ -366,8 +378,7 @@ class Router:
             return
         names = _sent_by(batch.schema.names) if self._key.columns == (WHOLE,) else self._key.columns
         columns = [without_hidden(batch.column(name).take(rows))[0].to_pylist() for name in names]
-        for key in columns[0] if len(columns) == 1 else zip(*columns, strict=True):
-            self._keys_seen(key)
+        self._keys_seen(columns[0] if len(columns) == 1 else list(zip(*columns, strict=True)))
 
     def _hashes(self, column: pa.Array, tp: Any) -> np.ndarray[Any, Any]:
         import numpy as np
@@ -393,6 +404,11 @@ class Router:
                 return mixed_all(values.astype(np.int64 if pa.types.is_signed_integer(kind) else np.uint64).view(np.uint64))
             if pa.types.is_floating(kind) and resolve(tp) in (Any, float):
                 return _of_floats(column.to_numpy().astype(np.float64))
+        if not column.null_count and (pa.types.is_temporal(kind) or pa.types.is_decimal(kind)):
+            encoded = column.dictionary_encode()
+            if 2 * len(encoded.dictionary) < len(column):  # each value is hashed once
+                by_value: np.ndarray[Any, Any] = self._hashes(encoded.dictionary, tp)[encoded.indices.to_numpy()]
+                return by_value
         # where rows stand for objects of a class, its `==` counts; rows of no known class are compared as tuples
         # Rows of values that no Python object holds go where their text does; what makes records of them has bad records.
         column, hidden = without_hidden(column)

@@ -14,7 +14,7 @@ from dagflow.model.operator.dataframes import INPUT, OUTPUT, DataFrameOperator
 from dagflow.model.operator.ports import InputPort, OutputPort
 from dagflow.planning.plan import DATAFRAME, Exchange, Plan
 from dagflow.runtime.exchange.errors import NullMade
-from dagflow.runtime.exchange.rows import Row, arrow_blobs, tag_of
+from dagflow.runtime.exchange.rows import Row, pieces_of, tag_of
 from dagflow.runtime.stage.program import TRANSFORMED, DataFrameTransform, TaskSpec
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def transformed_rows(batches: Iterable[pa.RecordBatch], transform: DataFrameTran
     for batch in batches:
         if not batch.num_rows:
             continue
-        for blob in arrow_blobs(batch):
+        for piece in pieces_of(batch):
             place = transform.first + (partition + number) % transform.partitions
-            yield Row(place, tag_of(transform.tag), TRANSFORMED + partition, (transform.tag << 40) + number, blob)
+            yield Row(place, tag_of(transform.tag), TRANSFORMED + partition, (transform.tag << 40) + number, piece)
             number += 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -45,6 +47,22 @@ class HotKeys:
             counts[each] -= 1
             if not counts[each]:
                 del counts[each]
+
+    def see_all(self, keys: Sequence[Any]) -> None:
+        """Add several keys of the sample. Those that come once among many are left out: none of them is hot."""
+        try:
+            counted = Counter(keys)
+        except TypeError:
+            counted = None
+        if counted is None or len(keys) < _KEPT:
+            for key in keys:
+                self.see(key)
+            return
+        for key, count in counted.items():
+            if count > 1:
+                self.see(key)
+                if key in self._counts:
+                    self._counts[key] += count - 1
 
     def told(self) -> dict[str, int]:
         """Return the hottest keys as text, with their approximate numbers of records."""

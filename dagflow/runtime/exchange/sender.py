@@ -20,7 +20,7 @@ from dagflow.planning.plan import FORWARD, GATHER, HASH
 from dagflow.runtime.exchange.errors import ColumnsDiffer, CombinedKeyChanged, TimeNotInSpark
 from dagflow.runtime.exchange.fitting import fitted
 from dagflow.runtime.exchange.hot_keys import HotKeys
-from dagflow.runtime.exchange.rows import BLOB, Row, arrow_blobs, pickled_blobs, tag_of
+from dagflow.runtime.exchange.rows import BLOB, Row, pickled_blobs, pieces_of, tag_of
 from dagflow.runtime.run_folder.reports import ExchangeFigures
 from dagflow.runtime.stage.blame import first_failing_row, raising, record_of, refuse_mistyped
 from dagflow.runtime.stage.conversion import runs_of_records
@@ -85,7 +85,7 @@ class Sender:
         if plan.kind == HASH:
             assert plan.key is not None
             deal = KeyAssignment(self._partitions, spec.layout.owners.get(plan.stage, ()))
-            self._router = Router(plan.port, plan.key, plan.type, deal, self._hottest.see)
+            self._router = Router(plan.port, plan.key, plan.type, deal, self._hottest.see_all)
         self._pairs: dict[Any, tuple[int, Any]] = {}
         combiner = plan.combiner if plan.kind in (HASH, GATHER) else None
         self._combine_batch = combiner.batchwise() if combiner is not None and self._is_arrow else None
@@ -161,8 +161,8 @@ class Sender:
     def _spread(self, batch: pa.RecordBatch, records: list[Any] | None = None) -> None:
         """Send the rows of a batch where they go. `records`: the same as objects, where they are at hand."""
         if self._partitions == 1 or self._plan.kind in (GATHER, FORWARD):
-            if self._router is not None:
-                self._places(batch, records)  # which keys there are
+            if self._router is not None and not self._sees_keys(batch):
+                self._places(batch, records)
             self._add(self._own if self._plan.kind == FORWARD else 0, batch)
             return
         import numpy as np
@@ -227,6 +227,10 @@ class Sender:
             return router.of_batch(batch)
         except Exception as error:
             raise self._failed(f"the key ({self._plan.key}) of {self._plan.port}", error, None) from error
+
+    def _sees_keys(self, batch: pa.RecordBatch) -> bool:
+        """Note which keys there are if all rows go to one partition, and any key of theirs can be hashed."""
+        return self._partitions == 1 and self._router is not None and self._router.sees(batch)
 
     def _place(self, router: Router, record: Any) -> int:
         try:
@@ -380,14 +384,18 @@ class Sender:
         batches = self._batches[partition]
         if not rows or not batches:
             return
-        whole = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-        left = whole.slice(rows)
-        self._batches[partition] = [left] if left.num_rows else []
-        self._rows[partition] = left.num_rows
-        size = left.nbytes if left.num_rows else 0
+        taken: list[pa.RecordBatch] = []
+        self._rows[partition] -= rows
+        while rows:
+            first = batches.pop(0)
+            taken.append(first.slice(0, rows))
+            if first.num_rows > rows:
+                batches.insert(0, first.slice(rows))
+            rows -= taken[-1].num_rows
+        size = sum(each.nbytes for each in batches)
         self._held += size - self._bytes[partition]
         self._bytes[partition] = size
-        batch = whole.slice(0, rows)
+        batch = taken[0] if len(taken) == 1 else pa.concat_batches(taken)
         if self._combine_batch is not None:
             try:
                 combined = _a_batch(self._combine_batch(batch))
@@ -399,8 +407,8 @@ class Sender:
             batch = combined
         self.figures.records += batch.num_rows
         if batch.num_rows:
-            for blob in arrow_blobs(batch):
-                self._emit(partition, blob, blob.size)
+            for piece in pieces_of(batch):
+                self._emit(partition, piece, piece.nbytes)
 
     def _emit(self, partition: int, blob: Any, size: int, *, is_pickled: bool = False) -> None:
         # the sequence begins with the exchange: so the order in which several of them come does not depend on pieces either

@@ -145,8 +145,8 @@ def together(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
     waiting: list[Row] = []
     size = 0
     for row in rows:
-        waiting.append(row)
-        size += memoryview(row.blob).nbytes
+        waiting.append(row.encoded())
+        size += memoryview(waiting[-1].blob).nbytes
         if size >= _TOGETHER:
             yield _batch(waiting)
             waiting, size = [], 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import operator
 import re
 from decimal import Context, Decimal, localcontext
 from pathlib import Path
@@ -198,3 +199,14 @@ def test_cases_only_compute_what_they_give(values: list[int | None]) -> None:
         connection.register("t", table)
         expected = [row[0] for row in connection.sql(f"SELECT {sql} FROM t").fetchall()]
     assert values_of(table.to_batches()[0], expression, "Map").to_pylist() == expected
+
+
+@pytest.mark.parametrize("number", [24, Decimal("0.5"), Decimal("0.555"), 10**15, -(10**14)])
+def test_decimals_are_compared_with_numbers_that_their_type_may_not_hold(number: Any) -> None:
+    values = [Decimal("24.00"), Decimal("0.50"), Decimal("0.56"), Decimal("-0.01"), None]
+    rows = pa.record_batch({"n": pa.array(values, pa.decimal128(9, 2))})
+    for compare in (operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt):
+        expected = [None if value is None else compare(value, number) for value in values]
+        assert values_of(rows, compare(col("n"), number), "Map").to_pylist() == expected
+        flipped = [None if value is None else compare(number, value) for value in values]
+        assert values_of(rows, compare(lit(number), col("n")), "Map").to_pylist() == flipped

@@ -18,6 +18,7 @@ from dagflow.testing import assert_reader_is_splittable, run_operator, scan_read
 from dagflow.testing.files import blocks_of
 from dagflow.testing.readers import CountedFiles
 from operators import ParquetFormat, ScanReader
+from operators.formats import parquet
 from operators.formats.binary.arrow_file import ArrowFile
 from operators.formats.errors import FileCutShort, FileDamaged, FormatUnsupported, NotOfFormat, ValueMisfit
 from operators.formats.predicates import Predicate
@@ -55,6 +56,26 @@ def counted(path: Path, where: Any = (), block_size: int | None = None, **proper
     return run_operator(
         ScanReader(ParquetFormat(where=where), **properties), {"blocks_metadata_input": blocks_of(str(path), block_size)}
     )
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view(), pa.binary()])
+def test_values_that_repeat_are_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: pa.DataType) -> None:
+    """Whatever the type, rows are the same, and a batch of long values comes in pieces."""
+    values = [None if n % 10 == 0 else f"value {n % 3}" for n in range(1000)]
+    column = pa.array([value and value.encode() for value in values] if pa.types.is_binary(kind) else values, kind)
+    pq.write_table(pa.table({"a": column, "n": range(1000)}), tmp_path / "a.parquet", row_group_size=500)
+    monkeypatch.setattr("operators.formats.parquet.DECODED_BYTES", 700)
+    opened, asked = parquet._opened, []
+
+    def noted(*given: Any) -> Any:
+        asked.append(given[3:])
+        return opened(*given)
+
+    monkeypatch.setattr(parquet, "_opened", noted)
+    table = scan_table(ScanReader(ParquetFormat()), tmp_path / "a.parquet")
+    assert table.column("a").to_pylist() == column.to_pylist()
+    assert table.schema.field("a").type == (pa.string() if kind == pa.string_view() else kind)
+    assert ((["a"],) in asked) == (kind != pa.large_string())
 
 
 def test_all_of_a_file(path: Path) -> None:

@@ -18,7 +18,8 @@ from dagflow.errors import ColumnNeeded
 from dagflow.model.graph.checks import check
 from dagflow.model.graph.dag import PortName
 from dagflow.testing import Collector, OperatorTask, check_operator, run_dag, run_operator
-from operators import CsvFormat, FileSplitterInput, GroupBy, ParquetWriter, ScanReader, Select, agg, col, lit
+from operators import CsvFormat, FileSplitterInput, GroupBy, ParquetWriter, ScanReader, Select, agg, col, lit, when
+from operators.transform import expressions
 from operators.transform.errors import ExpressionFailed, ExpressionRefused
 from tests.tiers import examples
 
@@ -199,4 +200,43 @@ def test_between_a_reader_and_a_writer(tmp_path: Path) -> None:
     assert pq.read_table(file).select(["shop", "revenue"]).to_pylist() == [
         {"shop": "b", "revenue": 10},
         {"shop": "a", "revenue": 21},
+    ]
+
+
+def test_parts_that_expressions_share_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+    computed = expressions._computed
+
+    def noted(node: str, options: Any, batch: Any, several: list[Any], operator: str) -> Any:
+        asked.append(list(map(str, several)))
+        return computed(node, options, batch, several, operator)
+
+    monkeypatch.setattr(expressions, "_computed", noted)
+    rows = pa.record_batch({"price": [5, 7], "off": [1, 2]})
+
+    def paid() -> Any:
+        return col("price") - col("off")
+
+    select = Select("off", paid=paid(), double=paid() * 2, off_paid=paid() * col("off"))
+    assert run_operator(select, {"input": [rows]})["output"] == [
+        {"off": 1, "paid": 4, "double": 8, "off_paid": 4},
+        {"off": 2, "paid": 5, "double": 10, "off_paid": 10},
+    ]
+    assert asked == [["col('price') - col('off')"], ["col('$part 0') * 2", "col('$part 0') * col('off')"]]
+
+
+def test_errors_name_the_expression_as_it_is_written() -> None:
+    select = Select(a=col("n") // col("zero") + 1, b=col("n") // col("zero") + 2)
+    with pytest.raises(ExpressionFailed, match=r"col\('n'\) // col\('zero'\)") as caught:
+        run_operator(select, {"input": [pa.record_batch({"n": [1], "zero": [0]})]})
+    assert "$part" not in str(caught.value)
+
+
+def test_a_part_that_only_some_rows_need_is_not_computed_for_others() -> None:
+    quotient = col("n") // col("by")
+    guarded = when(col("by") != 0).then(quotient + 1).otherwise(0)
+    select = Select(a=guarded, b=when(col("by") != 0).then(quotient + 2).otherwise(0))
+    assert run_operator(select, {"input": [pa.record_batch({"n": [6, 6], "by": [0, 2]})]})["output"] == [
+        {"a": 0, "b": 0},
+        {"a": 4, "b": 5},
     ]

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import attrs
+import pyarrow as pa
 import pytest
 
 from dagflow.errors import ExchangeBroken, OperatorFailed
 from dagflow.local.spool import Spool
 from dagflow.runtime.exchange.channels import TaskChannels, checked, in_level
 from dagflow.runtime.exchange.hot_keys import HotKeys
-from dagflow.runtime.exchange.rows import FAILED, Row
+from dagflow.runtime.exchange.rows import FAILED, Row, batch_of
 from dagflow.runtime.run_folder.reports import ExchangeFigures
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.program import ExchangeLayout, TaskSpec
@@ -69,6 +70,30 @@ def test_a_spool_gives_each_task_its_rows_by_source_and_sequence() -> None:
         assert [each.dst for each in spool.rows(1, 3)] == [3]
         assert list(spool.rows(1, 4)) == []
         assert [each.src for each in spool.rows(2, 2)] == [9]
+
+
+def test_batches_stay_as_they_are_while_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = [pa.record_batch({"n": [n] * 100}) for n in range(3)]
+    monkeypatch.setattr("dagflow.local.spool._BATCHES", 2 * batches[0].nbytes)
+    with Spool() as spool:
+        for n, batch in enumerate(batches):
+            spool.put(1, row(seq=n)._replace(blob=batch))
+        found = [each.blob for each in spool.rows(1, 2)]
+        assert [each is batch for each, batch in zip(found, batches, strict=True)] == [True, True, False]
+        assert batch_of(found[2]).equals(batches[2])
+        whole = batches[0].slice(0, 1)
+        spool.put(1, row(seq=9)._replace(blob=whole))
+        (kept,) = (each.blob for each in spool.rows(1, 2))
+        assert kept.equals(whole)
+        assert kept.get_total_buffer_size() < 100, "what it is a slice of is not kept"
+
+
+def test_hot_keys_are_found_in_samples_of_batches() -> None:
+    hot = HotKeys(stride=2)
+    for start in range(0, 5000, 1000):
+        hot.see_all(["hot"] * 500 + list(range(start, start + 500)))
+    hot.see_all([["a"], ["a"]])
+    assert hot.told() == {"'hot'": 5000, "\"['a']\"": 4}
 
 
 def test_hot_keys_are_found_among_many() -> None:

@@ -94,7 +94,7 @@ def test_rows_depend_on_the_records_and_not_on_the_pieces(hits: list[Hit], cuts:
         pieces.finish()
 
     def contents(rows: list[Row]) -> list[Any]:
-        return sorted((row.dst, row.tag, row.src, row.seq, bytes(row.blob)) for row in rows)
+        return sorted((row.dst, row.tag, row.src, row.seq, bytes(row.encoded().blob)) for row in rows)
 
     assert contents(once) == contents(again)
     assert sum(map(len, decoded(once).values())) == len(hits)
@@ -141,7 +141,7 @@ def test_wide_records_make_more_blobs(monkeypatch: pytest.MonkeyPatch) -> None:
     sender.take_records(["x" * 300] * 10)
     sender.finish()
     assert decoded(rows, str) == {10: ["x" * 300] * 10}
-    assert all(row.blob.size < 2000 for row in rows)
+    assert all(row.encoded().blob.size < 2000 for row in rows)
     assert len(rows) == 4
 
 
@@ -151,7 +151,7 @@ def test_a_sender_holds_little_whatever_it_is_given() -> None:
     sender = made(rows, GATHER, tp=bytes)
     for _ in range(8):
         sender.take_batch(to_batch([b"x" * (1 << 20)], bytes))
-    assert sum(row.blob.size for row in rows) >= 4 << 20, "the first are sent before the last come"
+    assert sum(row.encoded().blob.size for row in rows) >= 4 << 20, "the first are sent before the last come"
 
 
 def test_types_without_an_arrow_form_are_pickled(monkeypatch: pytest.MonkeyPatch) -> None:

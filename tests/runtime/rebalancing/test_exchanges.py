@@ -66,7 +66,7 @@ class ForgetfulRunner(ThreadRunner):
             except Killed:
                 self.deaths += 1
                 continue
-            sent[spec.name] = sorted((*row[:4], bytes(row.blob)) for row in rows)
+            sent[spec.name] = sorted((*row[:4], bytes(row.encoded().blob)) for row in rows)
             return outcome
         raise RuntimeError(f"{spec.name} died {ATTEMPTS} times")
 
