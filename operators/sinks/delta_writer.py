@@ -159,11 +159,10 @@ class DeltaWriter(TableFormatWriter[T], Generic[T]):
         if self.mode == "upsert":
             assert table is not None  # it is created first
             rows, gone = self.net_rows(window, files, columns)
-            by: Sequence[str] = self.row_keys()
-            if gone.num_rows and not by:
-                stay, by = self.without(window, table, gone)
-                rows, gone = pa.concat_tables([rows, stay]), gone.take(pa.array(group_codes(gone, by)[1]))
-            self._merge(rows, gone, by, table, properties)
+            if keys := self.row_keys():
+                self._merge(rows, gone, keys, table, properties)
+            else:
+                self._change_rows(window, rows, gone, table, properties)
             table.table.update_incremental()
             if table.mark(key).number >= window.number:
                 return table
@@ -227,15 +226,34 @@ class DeltaWriter(TableFormatWriter[T], Generic[T]):
         )
 
     def _merge(self, rows: pa.Table, gone: pa.Table, names: Sequence[str], table: DeltaLog, properties: Any) -> None:
-        """Put rows into the table, and remove those that have the values of `gone` in some columns; by keys, update them."""
+        """Put rows into the table, in the place of those that are equal in some columns, and remove those of `gone`."""
         is_gone = max(rows.column_names, key=len) + "_"  # a name that no column has
         marks = pa.concat_arrays([pa.repeat(False, rows.num_rows), pa.repeat(True, gone.num_rows)])
         source = pa.concat_tables([rows, gone]).append_column(is_gone, marks)
-        same = [f"target.{_quoted(name)} = source.{_quoted(name)}" for name in names]
-        by = " AND ".join(same if self.row_keys() else [f"source.{_quoted(is_gone)}", *same])
+        by = " AND ".join(f"target.{_quoted(name)} = source.{_quoted(name)}" for name in names)
         merge = table.table.merge(source, by, source_alias="source", target_alias="target", commit_properties=properties)
         merge = merge.when_matched_delete(f"source.{_quoted(is_gone)}").when_matched_update_all(except_cols=[is_gone])
         merge.when_not_matched_insert_all(f"NOT source.{_quoted(is_gone)}", except_cols=[is_gone]).execute()
+
+    def _change_rows(self, window: StagedWindow, rows: pa.Table, gone: pa.Table, table: DeltaLog, properties: Any) -> None:
+        """Add rows to the table, and remove one for each of `gone`."""
+        names: Sequence[str] = ()
+        if gone.num_rows:
+            stay, names = self.rows_that_stay(window, table, gone)
+            rows = pa.concat_tables([rows, stay])
+        if names:
+            first = max(rows.column_names, key=len) + "_"  # names that no column has
+            keys = [f"{first}{number}" for number, _ in enumerate(names)]
+            different = gone.take(pa.array(group_codes(gone, names)[1])).select(names).rename_columns(keys)
+            rows = rows.cast(pa.schema([field.with_nullable(True) for field in rows.schema]))
+            source = pa.concat_tables([rows, different], promote_options="default")  # rows have no keys, and match nothing
+            by = " AND ".join(f"target.{_quoted(name)} = source.{_quoted(key)}" for name, key in zip(names, keys, strict=True))
+            merge = table.table.merge(source, by, source_alias="source", target_alias="target", commit_properties=properties)
+            merge = merge.when_matched_delete()
+            merge.when_not_matched_insert_all(f"source.{_quoted(keys[0])} IS NULL", except_cols=keys).execute()
+        elif gone.num_rows or rows.num_rows:
+            how: Any = "overwrite" if gone.num_rows else "append"
+            deltalake("DeltaWriter").write_deltalake(table.table, rows, mode=how, commit_properties=properties)
 
 
 def _has_empty(column: Any) -> bool:

@@ -187,7 +187,7 @@ class IcebergWriter(TableFormatWriter[T], Generic[T]):
                         pa.concat_tables([rows, gone]), list(keys)
                     )
                 elif gone.num_rows:
-                    stay, names = self.without(window, table, gone)
+                    stay, names = self.rows_that_stay(window, table, gone)
                     rows, touched = pa.concat_tables([rows, stay]), table.with_values(gone.select(names))
                 else:
                     touched = pyiceberg("IcebergWriter").expressions.AlwaysFalse()

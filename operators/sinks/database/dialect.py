@@ -8,7 +8,7 @@ SQL (`publishing`): `INSERT … SELECT`, `ON CONFLICT`, window functions, `ALTER
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Literal
 
@@ -150,6 +150,9 @@ class Session(abc.ABC):
         self.run("ROLLBACK TO SAVEPOINT dagflow_trial")
         self.run("RELEASE SAVEPOINT dagflow_trial")
 
+    def lock_table(self, table: str) -> None:  # noqa: B027  # a session of others may lock the whole database
+        """Keep others from changing rows of a table until the transaction ends."""
+
     def check_deferred(self) -> None:  # noqa: B027  # sessions of others need not have it
         """Check the rules that would be checked at the end of the transaction."""
 
@@ -174,12 +177,10 @@ class SqlDialect(abc.ABC):
     Attributes:
         name: of the system, for messages.
         place: where the database is, for messages. Never a secret.
-        row_place: the columns by which the database itself tells one row of a table from another.
     """
 
     name: str
     place: str
-    row_place: tuple[str, ...]
 
     @abc.abstractmethod
     def session(self, doing: str) -> AbstractContextManager[Session]:
@@ -196,9 +197,13 @@ class SqlDialect(abc.ABC):
     def chunk(self, batch: pa.RecordBatch, operator: str) -> Chunk:
         """Return rows in the form that `Session.load` takes. Raises ValueNotWritable, which names the `operator`."""
 
-    @abc.abstractmethod
+    def row_place(self, columns: Collection[str]) -> tuple[str, ...]:
+        """Return the names by which the database tells equal rows apart, none where it does not. `columns`: of the table."""
+        return ()
+
     def content(self, columns: Mapping[str, str]) -> str:
         """Return an expression that is equal for equal rows, also for zeros of both signs. `columns`: of a table, with types."""
+        raise NotImplementedError(f"{type(self).__name__} has no content(), which keys='*' needs")
 
     def secure(self) -> None:  # noqa: B027  # servers do so by themselves
         """Wait until what others have committed survives a power cut: they may have died before it did."""

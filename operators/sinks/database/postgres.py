@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -90,7 +90,6 @@ class Postgres(SqlDialect):
     nul_replacement: str | None = None
 
     name = "PostgreSQL"
-    row_place = ("tableoid", "ctid")  # a partition is a table
 
     @property
     def server(self) -> PostgresServer:
@@ -115,6 +114,7 @@ class Postgres(SqlDialect):
                     # a session whose client is gone without a word lets go of its locks while the next one waits for them
                     cursor.execute(b"SET LOCAL idle_in_transaction_session_timeout = %d" % (milliseconds // 2))
                     cursor.execute("SET LOCAL synchronous_commit = on")
+                    cursor.execute("SET LOCAL extra_float_digits = 1")  # floats as text are exact
                     cursor.execute("SET LOCAL TimeZone = 'UTC'")  # times with and without a zone are converted by it
                     schema = self.schema
                     if schema is None:
@@ -128,10 +128,14 @@ class Postgres(SqlDialect):
         """Return the type of a column. Nested values other than lists of plain ones are `jsonb`."""
         return postgres_type(kind) or ("jsonb" if unsupported_part(kind) is None else None)
 
+    def row_place(self, columns: Collection[str]) -> tuple[str, ...]:
+        """Return the table, which may be a partition, and the place of the row in it."""
+        return ("tableoid", "ctid")
+
     def content(self, columns: Mapping[str, str]) -> str:
         """See `SqlDialect.content`. Also of types without an equality, as `json`."""
-        floats = ("real", "double precision")
-        return f"ROW({', '.join(self.quoted(name) + ' + 0' * (kind in floats) for name, kind in columns.items())})::text"
+        forms = {"real": "{} + 0", "double precision": "{} + 0", "numeric": "trim_scale({})"}
+        return f"ROW({', '.join(forms.get(kind, '{}').format(self.quoted(name)) for name, kind in columns.items())})::text"
 
     def chunk(self, batch: pa.RecordBatch, operator: str) -> Chunk:
         """Return rows in the text form of COPY. Raises ValueNotWritable."""
@@ -345,6 +349,10 @@ class PostgresSession(Session):
         statement = f"SELECT pg_relation_size(to_regclass({PARAMETER})) / current_setting('block_size')::int"
         pages = int(_first(self.select(statement, self.qualified(table))) or 0)
         return f"ctid >= '({max(0, pages - 1)},0)'::tid"
+
+    def lock_table(self, table: str) -> None:
+        """See `Session.lock_table`."""
+        self.run(f"LOCK TABLE {self.qualified(table)} IN SHARE ROW EXCLUSIVE MODE")
 
     def check_deferred(self) -> None:
         """See `Session.check_deferred`."""

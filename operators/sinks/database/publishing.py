@@ -32,8 +32,8 @@ from operators.sinks.database.errors import RowsRefused, StagedRowsMissing, Tabl
 from operators.sinks.database.row_changes import RowChanges
 from operators.sinks.database.staging import ROW, SIGN, create_table, shown, staged_prefix, window_of
 from operators.sinks.tables.earlier import earlier_rows
-from operators.sinks.tables.errors import ForeignChange, KeysNotUnique, rows_missing
-from operators.sinks.tables.modes import Mode
+from operators.sinks.tables.errors import ForeignChange, KeysNotUnique, RowsMissing
+from operators.sinks.tables.modes import Mode, mode_of_rows
 
 WINDOWS = "_dagflow_windows"
 _FIT = (
@@ -110,6 +110,8 @@ class Publisher:
         `columns`: those of the rows that will come, with their types, as far as they are known.
         Raises TableRefused, TableHasRows, DatabaseRefused, DatabaseBusy.
         """
+        if self.mode == "upsert" and not self.keys:
+            self._check_place()
         with self._session(None, f"looking at table {self.table!r}") as session:
             probe = f"{staged_prefix(launch.application, launch.sink)}{0:010d}_{uuid.uuid4().hex[:16]}"
             create_table(session, self.dialect, probe, {"probe": "BIGINT"})
@@ -135,8 +137,9 @@ class Publisher:
                 return warnings
             place = f"{self.table!r} in {self.dialect.place}"
             published = self._published(session, launch.sink)
-            mode = self.mode if self.mode != "upsert" or self.keys else "append"
-            return warnings + earlier_rows(launch, mode, place, published, partial(self._has_rows, session))
+            return warnings + earlier_rows(
+                launch, mode_of_rows(self.mode, self.keys), place, published, partial(self._has_rows, session)
+            )
 
     def _missing(self, session: Session, columns: Mapping[str, str]) -> list[str]:
         """Return a phrase for each column that the rows lack, and that takes no nulls."""
@@ -152,6 +155,21 @@ class Publisher:
         if self.mode == "replace":
             session.select(f"EXPLAIN DELETE FROM {table}")
         session.select(f"EXPLAIN INSERT INTO {table} {values}{on_conflict(self.dialect, self.mode, self.keys, names)}")
+
+    def _check_place(self) -> None:
+        """Raise TableRefused where the database cannot tell equal rows of the table apart."""
+        try:
+            with self.dialect.session(f"looking for the places of rows in {self.table!r}") as session:
+                columns = session.columns(self.table)
+                place = self.dialect.row_place(list(columns))
+                if columns and place:
+                    session.select(f"EXPLAIN SELECT {', '.join(place)} FROM {session.qualified(self.table)}")
+            if place:
+                return
+        except StatementRefused:
+            pass
+        reason = "rows have no place of their own, by which keys='*' tells equal ones apart: a view, or a table WITHOUT ROWID"
+        raise self._refused(None, [reason], "name the columns that identify a row in keys, or write to another table")
 
     def _published(self, session: Session, sink: str) -> dict[str, int]:
         """Return the newest windows that are in the table, by application, of sinks of this name."""
@@ -179,7 +197,7 @@ class Publisher:
             if any(each.is_signed for each in staged):
                 with session.undone():
                     target = self._fitted(session, window, staged)
-                    self._upsert(session, window, staged, target)
+                    self._insert(session, window, staged, target)
                     if self.keys:
                         self._check_unique(session, window, staged, target)
                     session.check_deferred()
@@ -396,7 +414,10 @@ class Publisher:
 
     def _insert(self, session: Session, window: StagedWindow, staged: Sequence[_Staged], target: Mapping[str, str]) -> None:
         if self.mode == "upsert" and (self.keys or any(each.is_signed for each in staged)):
-            self._upsert(session, window, staged, target)
+            if self.keys:
+                self._upsert(session, staged, target)
+            else:
+                self._change_rows(session, window, staged, target)
             return
         for each in staged:
             names = ", ".join(map(self.dialect.quoted, each.columns))
@@ -424,16 +445,13 @@ class Publisher:
             f"        database, and launch again: {forget}",
         )
 
-    def _upsert(self, session: Session, window: StagedWindow, staged: Sequence[_Staged], target: Mapping[str, str]) -> None:
+    def _upsert(self, session: Session, staged: Sequence[_Staged], target: Mapping[str, str]) -> None:
         """Put rows in the place of those with the same keys. Of several staged ones, the last counts.
 
         Rows that are taken back more often than they came in the window are deleted, before any row is put anywhere: it does not
         matter in which order a row is taken back and another one with its key comes.
         """
         quoted = self.dialect.quoted
-        if not self.keys:
-            self._change_rows(session, window, staged, target)
-            return
         for names, group in _by_columns(staged):
             if group[0].is_signed:
                 gone = self._rows(session, names, group, stands=False)
@@ -454,24 +472,25 @@ class Publisher:
             )
 
     def _change_rows(self, session: Session, window: StagedWindow, staged: Sequence[_Staged], target: Mapping[str, str]) -> None:
-        """Add the rows that come, and remove one for each that is taken back. Raises ForeignChange where there is none."""
+        """Add the rows that come, and remove one for each that is taken back. Raises RowsMissing where there is none."""
         spelled = {self.dialect.folded(name) for each in staged for name in each.columns}
-        names = list(session.columns(self.table))
-        written = [name for name in names if self.dialect.folded(name) in spelled]
-        net = f"{staged[0].table}_net"
-        changes = RowChanges(session, self.dialect, self.table, net, names if self.evolves else written, written)
-        changes.create()
+        kinds, net = session.columns(self.table), f"{staged[0].table}_net"
+        columns = {name: kind for name, kind in kinds.items() if self.dialect.folded(name) in spelled}
+        rows = RowChanges(session, self.dialect, self.table, net, columns, [name for name in kinds if name not in columns])
+        rows.create()
         for each in staged:
-            columns = ", ".join(map(self.dialect.quoted, [*each.columns, SIGN]))
+            names = ", ".join(map(self.dialect.quoted, [*each.columns, SIGN]))
             values = ", ".join([*self._values(each.columns, target), self.dialect.quoted(SIGN)])
-            session.run(f"INSERT INTO {session.qualified(net)} ({columns}) SELECT {values} FROM {session.qualified(each.table)}")
-        coming, going = changes.sums()
+            session.run(f"INSERT INTO {session.qualified(net)} ({names}) SELECT {values} FROM {session.qualified(each.table)}")
+        coming, going = rows.sums()
         if going:
+            session.lock_table(self.table)
             session.run("SAVEPOINT dagflow_rows")
-            if missing := going - changes.remove():
+            if missing := going - rows.remove():
                 session.run("ROLLBACK TO SAVEPOINT dagflow_rows")
-                raise rows_missing(window, f"table {self.table!r} in {self.dialect.place}", missing, changes.missing())
-        if (taken := changes.add()) != coming:
+                place = f"table {self.table!r} in {self.dialect.place}"
+                raise RowsMissing(sink=window.sink, table=place, window=window.number, rows=missing, row=rows.missing())
+        if (taken := rows.add()) != coming:
             self._lost(window, coming, taken)
         session.run(f"DROP TABLE {session.qualified(net)}")
 

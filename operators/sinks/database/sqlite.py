@@ -9,7 +9,7 @@ import contextlib
 import re
 import sqlite3
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -51,7 +51,6 @@ class Sqlite(SqlDialect):
     lock_timeout: float = 60.0
 
     name = "SQLite"
-    row_place = ("rowid",)
 
     @property
     def place(self) -> str:  # type: ignore[override]
@@ -96,9 +95,17 @@ class Sqlite(SqlDialect):
         columns = [_values(name, column, operator) for name, column in zip(batch.schema.names, batch.columns, strict=True)]
         return Chunk(batch.num_rows, batch.nbytes, list(zip(*columns, strict=True)))
 
+    def row_place(self, columns: Collection[str]) -> tuple[str, ...]:
+        """Return the name of the row's number that is not that of a column."""
+        names = {self.folded(name) for name in columns}
+        return tuple(name for name in ("rowid", "oid", "_rowid_") if name not in names)[:1]
+
     def content(self, columns: Mapping[str, str]) -> str:
-        """See `SqlDialect.content`. A zero has no sign in a file."""
-        return " || ',' || ".join(f"quote({self.quoted(name)})" for name in columns)
+        """See `SqlDialect.content`. A zero has no sign in a file, and `quote` ends at the character NUL."""
+        names = map(self.quoted, columns)
+        return " || ',' || ".join(
+            f"CASE typeof({name}) WHEN 'text' THEN 't' || hex({name}) ELSE quote({name}) END" for name in names
+        )
 
     def folded(self, name: str) -> str:
         """Return a name in lower case: SQLite does not tell `A` from `a`."""

@@ -18,7 +18,7 @@ from operators.problems import all_problems
 from operators.sinks.database.dialect import SqlDialect
 from operators.sinks.database.publishing import Publisher
 from operators.sinks.database.staging import Staging, column_type
-from operators.sinks.tables.modes import MODES, ON_SCHEMA_CHANGE, WHOLE_ROW, Mode, OnSchemaChange, behind_current, mode_problems
+from operators.sinks.tables.modes import MODES, ON_SCHEMA_CHANGE, Mode, OnSchemaChange, behind_current, keys_of, mode_problems
 
 T = TypeVar("T", default=Any)
 
@@ -78,7 +78,7 @@ class DatabaseWriter(Sink, Generic[T]):
 
     def row_keys(self) -> tuple[str, ...]:
         """Return the keys of an upsert; none where all columns identify a row."""
-        return () if self.keys == WHOLE_ROW else self.keys
+        return keys_of(self.keys)
 
     def replaces_rows(self) -> bool:
         """Return True for mode `replace`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+import itertools
 import json
 import operator
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as t
 
 from dagflow import WindowMark
 from dagflow.storage import file_system, join, local_path
@@ -32,6 +34,8 @@ from operators.sinks.tables.modes import Mode
 
 _COMPUTED = ("delta.invariants", "delta.generationExpression")
 """Metadata of columns whose values are checked or computed by expressions."""
+_TOGETHER = 1 << 20
+"""The rows of a table that are compared with others at once."""
 CHECKPOINT_INTERVAL = "delta.checkpointInterval"
 _INTERVAL = 100
 """The default of `deltalake`. Opening a table reads all commits since its last checkpoint, half a millisecond each. A launch that
@@ -189,7 +193,7 @@ class DeltaLog:
         """The columns that take no nulls, and whether there are rules, for tasks: they read the note instead of the table."""
         return {**{f"{REQUIRED}{name}": 1 for name in self.required}, **({RULES: 1} if self.rules else {})}
 
-    def refusals(self, mode: Mode) -> Sequence[str]:
+    def refusals(self, mode: Mode, *, by_row: bool = False) -> Sequence[str]:
         """Return a phrase for each reason for which the table takes no commits of a mode, whatever the rows."""
         if self.own is not None:
             return ()
@@ -201,6 +205,11 @@ class DeltaLog:
             reasons.append("it has delta.columnMapping.mode, so its columns have other names in files")
         if (reason := StandIn.of(self.table).refusal(mode)) is not None:
             reasons.append(f"deltalake cannot write it: {reason}")
+        if by_row:
+            try:
+                self.table.to_pyarrow_dataset()
+            except deltalake("DeltaWriter").exceptions.DeltaError as error:
+                reasons.append(f"keys='*' reads its rows, and deltalake cannot: {error}")
         return reasons
 
     def has_rows(self) -> bool:
@@ -216,16 +225,25 @@ class DeltaLog:
     def rows_with(self, values: pa.Table) -> pa.Table:
         """Return the rows that have the values of one of some rows, in all columns of these."""
         dataset, names = self.table.to_pyarrow_dataset(), values.column_names
-        # deltalake gives the bounds of texts in files as `string_view`, with which pyarrow does not compare them
-        compared = [name for name in names if not pa.types.is_string(values.schema.field(name).type)]
-        sets = [pc.field(name).isin(values.column(name).unique().cast(dataset.schema.field(name).type)) for name in compared]
-        matching = []
-        for batch in dataset.to_batches(filter=functools.reduce(operator.and_, sets) if sets else None):
-            own = pa.Table.from_batches([batch]).select(names).cast(values.schema)
-            codes, _ = group_codes(pa.concat_tables([own, values]), names)
-            is_matched = np.isin(codes[: batch.num_rows], codes[batch.num_rows :])
-            matching.append(batch.filter(pa.array(is_matched)) if names else batch)
-        return pa.Table.from_batches(matching, dataset.schema)
+        kinds = {name: values.schema.field(name).type for name in names}
+        # files are left out by the bounds of their values, which deltalake has exactly for these types only
+        exact = [
+            name for name in names if t.is_signed_integer(kinds[name]) or t.is_date(kinds[name]) or t.is_boolean(kinds[name])
+        ]
+        sets = [pc.field(name).isin(values.column(name).unique().cast(dataset.schema.field(name).type)) for name in exact]
+        matching: list[pa.Table] = [dataset.schema.empty_table()]
+        waiting: list[pa.RecordBatch] = []
+        batches = dataset.to_batches(filter=functools.reduce(operator.and_, sets) if sets else None)
+        for batch in itertools.chain(batches, [None]):
+            if batch is not None:
+                waiting.append(batch)
+            if batch is None or sum(each.num_rows for each in waiting) >= _TOGETHER:
+                rows = pa.Table.from_batches(waiting, dataset.schema)
+                codes, _ = group_codes(pa.concat_tables([rows.select(names).cast(values.schema), values]), names)
+                is_matched = np.isin(codes[: rows.num_rows], codes[rows.num_rows :])
+                matching.append(rows.filter(pa.array(is_matched)) if names else rows)
+                waiting = []
+        return pa.concat_tables(matching)
 
     def evolve(self, columns: pa.Schema) -> None:
         """Add columns, in a version of its own. Raises DeltaError if other writers came first."""

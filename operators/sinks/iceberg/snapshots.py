@@ -131,7 +131,7 @@ class IcebergTable:
         required = {f"{REQUIRED}{field.name}": 1 for field in self.columns if not field.nullable}
         return {**{name: value for name, value in facts.items() if value is not None}, **required}
 
-    def refusals(self, mode: Mode) -> Sequence[str]:
+    def refusals(self, mode: Mode, *, by_row: bool = False) -> Sequence[str]:
         """Return a phrase for each reason for which the table takes no commits of a mode, whatever the rows."""
         reasons, snapshot = required_within(self.table.schema().as_arrow()), self.table.current_snapshot()
         if mode == "upsert" and snapshot is not None and _total(snapshot, "total-equality-deletes", 0):

@@ -63,8 +63,11 @@ class OpenedTable(Protocol):
         """Numbers of this version that `rolled_back` needs once the table no longer has it."""
         ...
 
-    def refusals(self, mode: Mode) -> Sequence[str]:
-        """Return a phrase for each reason for which the table takes no commits of a mode, whatever the rows."""
+    def refusals(self, mode: Mode, *, by_row: bool = False) -> Sequence[str]:
+        """Return a phrase for each reason for which the table takes no commits of a mode, whatever the rows.
+
+        `by_row`: rows are found by all of their columns.
+        """
         ...
 
     def has_rows(self) -> bool:
@@ -76,7 +79,7 @@ class OpenedTable(Protocol):
         ...
 
     def rows_with(self, values: pa.Table) -> pa.Table:
-        """Return the rows that a commit takes out of the table for those of `values`: by its columns, all without any."""
+        """Return the rows that a commit removes for some values: at least those that have one of these rows in its columns."""
         ...
 
     def rolled_back(self, note: Published) -> str | None:

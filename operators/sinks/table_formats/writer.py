@@ -52,8 +52,8 @@ from operators.sinks.table_formats.staged_files import (
 from operators.sinks.tables.acceptance import TableLimits, check_keys, check_names
 from operators.sinks.tables.changes import matching_columns, net_changes, netted
 from operators.sinks.tables.earlier import earlier_rows
-from operators.sinks.tables.errors import ForeignChange, KeysNotUnique, rows_missing
-from operators.sinks.tables.modes import MODES, ON_SCHEMA_CHANGE, WHOLE_ROW, Mode, OnSchemaChange
+from operators.sinks.tables.errors import ForeignChange, KeysNotUnique, RowsMissing
+from operators.sinks.tables.modes import MODES, ON_SCHEMA_CHANGE, Mode, OnSchemaChange, keys_of, mode_of_rows
 
 T = TypeVar("T", default=Any)
 
@@ -125,7 +125,7 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
 
     def row_keys(self) -> tuple[str, ...]:
         """Return the keys of an upsert; none where all columns identify a row."""
-        return () if self.keys == WHOLE_ROW else self.keys
+        return keys_of(self.keys)
 
     def stored_type(self, kind: pa.DataType) -> pa.DataType | None:
         """Return the type as the table format stores it; None for a type without values. Raises ValueError for other types."""
@@ -187,14 +187,13 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
         if table is None:
             return ()
         self._columns_after(pa.schema([(name, kind) for name, kind in kinds if kind is not None]), table, launch.sink)
-        if reasons := table.refusals(self.mode or "append"):
+        if reasons := table.refusals(self.mode or "append", by_row=self.mode == "upsert" and not self.row_keys()):
             raise TableSchemaDiffers(sink=launch.sink, table=self.path, differences=tuple(reasons), help=OTHER_TABLE)
         if launch.application:
             return ()
         windows = {each: table.mark(f"{each}/{launch.sink}").number for each in applications_of(self.home())}
         published = {application: window for application, window in windows.items() if window >= 0}
-        mode = self.mode if self.mode and self.keys != WHOLE_ROW else "append"
-        return earlier_rows(launch, mode, self.path, published, table.has_rows)
+        return earlier_rows(launch, mode_of_rows(self.mode or "append", self.row_keys()), self.path, published, table.has_rows)
 
     def try_place(self, launch: SinkLaunch, table: OpenedTable | None) -> None:
         """Raise StoreRefused unless an object store publishes as it must. It is tried until the sink has published to it."""
@@ -420,8 +419,8 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
                 self._check_cast(file, columns, window.sink)
             if is_changing:
                 _, gone = self.net_rows(window, files, columns)
-                if table is not None and gone.num_rows and not self.row_keys():
-                    self.without(window, table, gone)
+                if gone.num_rows and not self.row_keys():
+                    self.rows_that_stay(window, table, gone)
 
     def net_rows(self, window: StagedWindow, files: list[StagedRows], columns: pa.Schema) -> tuple[pa.Table, pa.Table]:
         """Return the rows of an upsert, one of each key, and rows whose keys leave the table; without keys, all of both.
@@ -437,18 +436,24 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
             raise KeysNotUnique(sink=window.sink, table=self.path, window=window.number, keys=self.keys)
         return net.inserted, net.gone
 
-    def without(self, window: StagedWindow, table: Any, gone: pa.Table) -> tuple[pa.Table, list[str]]:
-        """Return the rows of the table that stay though they are matched by some that go, and the columns by which they are.
+    def rows_that_stay(self, window: StagedWindow, table: Any, gone: pa.Table) -> tuple[pa.Table, list[str]]:
+        """Return the rows that a commit has to put back, and the columns by which it finds those that go.
 
-        Rows are only found by columns that all table formats compare alike, so more are matched than go.
-        Raises ForeignChange where a row that goes is not in the table.
+        It can only find them by columns that are compared alike everywhere, so it may remove others with them.
+        Raises RowsMissing where a row that goes is not in the table.
         """
-        names = matching_columns(gone)
-        there = table.rows_with(gone.select(names)).select(gone.column_names).cast(gone.schema)
-        signs = np.where(np.arange(there.num_rows + gone.num_rows) < there.num_rows, 1, -1)
-        rows, count = netted(pa.concat_tables([there, gone]), signs)
+        known = () if table is None else table.columns.names
+        names = [name for name in matching_columns(gone) if name in known]
+        matched = gone.slice(0, 0) if table is None else table.rows_with(gone.select(names))
+        for field in gone.schema:
+            if field.name not in matched.column_names:  # a column that is new
+                matched = matched.append_column(field, pa.nulls(len(matched), field.type))
+        matched = matched.select(gone.column_names).cast(gone.schema)
+        signs = np.where(np.arange(matched.num_rows + gone.num_rows) < matched.num_rows, 1, -1)
+        rows, count = netted(pa.concat_tables([matched, gone]), signs)
         if missing := rows.num_rows - count:
-            raise rows_missing(window, self.path, missing, str(rows.slice(count, 1).to_pylist()[0]))
+            row = str(rows.slice(count, 1).to_pylist()[0])
+            raise RowsMissing(sink=window.sink, table=self.path, window=window.number, rows=missing, row=row)
         return rows.slice(0, count), names
 
     def _check_cast(self, file: StagedRows, columns: pa.Schema, sink: str) -> None:

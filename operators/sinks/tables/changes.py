@@ -48,10 +48,13 @@ def net_changes(inserted: pa.Table, retracted: pa.Table, keys: Sequence[str]) ->
 
 
 def matching_columns(rows: pa.Table) -> list[str]:
-    """Return the columns in which some rows can be found in a table of any format: no nulls, floats, bytes or nested values."""
-    kinds = (t.is_integer, t.is_boolean, t.is_decimal, t.is_date, t.is_timestamp, t.is_string, t.is_large_string)
-    fields = zip(rows.schema, rows.columns, strict=True)
-    return [field.name for field, column in fields if not column.null_count and any(is_kind(field.type) for is_kind in kinds)]
+    """Return the columns by which some rows can be found in a table of any format: no nulls, floats, bytes or nested values."""
+    kinds = (t.is_integer, t.is_boolean, t.is_decimal, t.is_date, t.is_timestamp, t.is_string)
+    return [
+        field.name
+        for field, column in zip(rows.schema, rows.columns, strict=True)
+        if not column.null_count and "." not in field.name and any(is_kind(field.type) for is_kind in kinds)
+    ]
 
 
 def netted(rows: pa.Table, signs: Any) -> tuple[pa.Table, int]:

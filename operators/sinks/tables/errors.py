@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dagflow import StagedWindow
 from dagflow.errors import RunError, error
 
 
@@ -57,19 +56,15 @@ class KeysNotUnique(RunError, ValueError):
 
 @error("DF663", kw_only=True, is_fatal=True)
 class ForeignChange(RunError):
-    """Another writer has changed a table whose rows a window replaces, or takes back.
-
-    `changes`: a phrase for each; `conflict`: the reason for which the window cannot come; `help`: what to do.
-    """
+    """Another writer has changed a table whose content each window replaces. `changes`: a phrase for each; `help`: what to do."""
 
     sink: str
     table: str
     window: int
     changes: tuple[str, ...]
-    conflict: str = "mode='replace' would remove its rows"
     help: str = "restore the version before, and launch again: the run resumes; let that writer have a table of its own"
     template = (
-        "{sink}: {table}: another writer has changed the table, and {conflict}; "
+        "{sink}: {table}: another writer has changed the table, and mode='replace' would remove its rows; "
         "window {window} was not published\n"
         "    {changes:\n    }\n"
         "  help: {help}"
@@ -77,17 +72,22 @@ class ForeignChange(RunError):
     example = {"sink": "totals", "table": "data/totals", "window": 7, "changes": ("version 13: WRITE at 2026-03-01T12:00:00Z",)}
 
 
-def rows_missing(window: StagedWindow, table: str, rows: int, first: str) -> ForeignChange:
-    """Return the error for rows that are taken back by all of their columns, and are not in the table. `first`: one of them."""
-    what = "a row that is taken back is" if rows == 1 else f"{rows:,} rows that are taken back are"
-    return ForeignChange(
-        sink=window.sink,
-        table=table,
-        window=window.number,
-        changes=(f"{what} not in the table: {'' if rows == 1 else 'one is '}{first}",),
-        conflict="keys='*' takes rows back by all of their columns",
-        help="put such rows back into the table, and launch again: the run resumes; or drop the table, and launch with --fresh",
+@error("DF819", kw_only=True, is_fatal=True)
+class RowsMissing(RunError):
+    """Rows that are taken back by all of their columns are not in the table, or not so often. `row`: one of them."""
+
+    sink: str
+    table: str
+    window: int
+    rows: int
+    row: str
+    template = (
+        "{sink}: {table}: {rows:=1?a row that is taken back is|{rows:,} rows that are taken back are} not in the table: "
+        "{rows:=1?|one is }{row}; window {window} is not published\n"
+        "  help: another writer, or a trigger, has changed {rows:=1?it|them}: put {rows:=1?it|them} back, and launch again: the run "
+        "resumes;\n        or drop the table, and launch with --fresh"
     )
+    example = {"sink": "totals", "table": "data/totals", "window": 7, "rows": 1, "row": "{'shop': 'north', 'sold': 2}"}
 
 
 @error("DF815", kw_only=True, is_fatal=True)

@@ -57,6 +57,16 @@ def behind_current(
     return CurrentRows[Any](partition_columns=partition_columns), replacing
 
 
+def keys_of(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the columns that identify a row; none where all do."""
+    return () if keys == WHOLE_ROW else keys
+
+
+def mode_of_rows(mode: Mode, keys: Sequence[str]) -> Mode:
+    """Return what a mode does to rows that stay: an upsert without keys appends them."""
+    return "append" if mode == "upsert" and not keys else mode
+
+
 def mode_problems(mode: Mode | FileMode | LogMode | None, keys: Sequence[str]) -> list[str]:
     """Return what is wrong with the keys of a mode.
 
@@ -69,7 +79,7 @@ def mode_problems(mode: Mode | FileMode | LogMode | None, keys: Sequence[str]) -
     if mode == "upsert" and not keys:
         problems.append("keys is empty: mode 'upsert' needs the columns that identify a row, or '*' for all")
     if "*" in keys and (mode != "upsert" or len(keys) > 1):
-        problems.append("keys has '*': this stands for all columns, by itself, and only for mode 'upsert'")
+        problems.append("keys has '*', which stands alone, for all columns, and needs mode 'upsert'")
     elif mode not in ("upsert", "changelog") and keys:
         problems.append(f"keys is of no use with mode {mode or 'append'!r}")
     if len(set(keys)) < len(keys):
