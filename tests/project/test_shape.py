@@ -29,7 +29,7 @@ BUDGET = {
     "dagflow/plugins": 30,
     "dagflow/ranges": 396,
     "dagflow/render": 1369,
-    "dagflow/runtime": 7272,
+    "dagflow/runtime": 7274,
     "dagflow/scaling": 297,
     "dagflow/scan": 1987,
     "dagflow/spark": 2091,

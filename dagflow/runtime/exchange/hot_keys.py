@@ -12,6 +12,7 @@ from dagflow.runtime.run_folder.reports import HOT_KEYS
 
 _KEPT = 256
 _CHARACTERS = 60
+_SEEN = 8  # times that a key of a sample is seen before it counts: two sightings say little of its share
 
 
 @attrs.define
@@ -67,4 +68,5 @@ class HotKeys:
     def told(self) -> dict[str, int]:
         """Return the hottest keys as text, with their approximate numbers of records."""
         commonest = sorted(self._counts.items(), key=lambda item: -item[1])[: 4 * HOT_KEYS]
-        return {repr(key)[:_CHARACTERS]: n * self.stride for key, n in commonest if n > 1}
+        least = 2 if self.stride == 1 else _SEEN
+        return {repr(key)[:_CHARACTERS]: n * self.stride for key, n in commonest if n >= least}
