@@ -89,10 +89,10 @@ class Portions:
         return copied
 
     def _by_port(self, chunks: Sequence[tuple[int, pa.RecordBatch, int]]) -> list[Chunks]:
-        found: list[Chunks] = [[] for _ in self.groups_of]
+        by_port: list[Chunks] = [[] for _ in self.groups_of]
         for port, batch, sign in chunks:
-            found[port].append((batch, sign))
-        return found
+            by_port[port].append((batch, sign))
+        return by_port
 
     def _write(self) -> None:
         """Write what waits, each portion by itself."""

@@ -315,13 +315,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"the last launch failed: see {given.folder / 'launches.log'}", file=sys.stderr)
             return 1
         messages = messages_of(servers, topic)
-    found = list(problems(messages, given.folder / "out", given.database))
+    faults = list(problems(messages, given.folder / "out", given.database))
     if len(messages) != production.count:
-        found.append(f"{production.count} messages were produced, and {len(messages)} are in the topic")
-    print(*found, sep="\n", end="\n" if found else "")
+        faults.append(f"{production.count} messages were produced, and {len(messages)} are in the topic")
+    print(*faults, sep="\n", end="\n" if faults else "")
     late = len(_places(given.folder / "out" / "late", "offset"))
-    print(f"{len(messages):,} messages, {launches.windows()} windows, {late} clicks late: {'WRONG' if found else 'all correct'}")
-    return 1 if found else 0
+    print(f"{len(messages):,} messages, {launches.windows()} windows, {late} clicks late: {'WRONG' if faults else 'all correct'}")
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":

@@ -68,10 +68,10 @@ class _Names:
     def type(self, text: str) -> pa.DataType:
         if text in self.names:
             return self.names[text]
-        if found := _NESTED.fullmatch(text):
-            return self.nested(found[1], _parts(found[2]), found[3])
-        if found := _BRACKETS.fullmatch(text):
-            return _of_numbers(found[1], [part.strip() for part in found[2].split(",")])
+        if nested := _NESTED.fullmatch(text):
+            return self.nested(nested[1], _parts(nested[2]), nested[3])
+        if nested := _BRACKETS.fullmatch(text):
+            return _of_numbers(nested[1], [part.strip() for part in nested[2].split(",")])
         if "<" in text or ">" in text:
             raise ValueError(f"the brackets of {text!r} do not match")
         raise ValueError(f"{text!r} is unknown{self.hint(text)}" if text else "a name is missing")
@@ -99,11 +99,11 @@ class _Names:
             kind = text[colon + 1 :].strip()
             plain = kind.removesuffix(" not null")
             try:
-                found = self.type(plain)
+                read = self.type(plain)
             except ValueError as error:
                 problem = problem if n else error
             else:
-                return pa.field(_name(text[:colon]), found, nullable=plain == kind)
+                return pa.field(_name(text[:colon]), read, nullable=plain == kind)
         raise problem
 
     def hint(self, name: str) -> str:
@@ -132,13 +132,13 @@ def _of_numbers(name: str, parts: list[str]) -> pa.DataType:
 
 def _outside(text: str) -> list[tuple[int, str]]:
     """Return the characters outside of brackets and backquotes, with their places."""
-    found, depth, quoted = [], 0, False
+    places, depth, quoted = [], 0, False
     for n, character in enumerate(text):
         quoted ^= character == "`"
         depth += 0 if quoted else (character in "<([") - (character in ">)]")
         if depth == 0 and not quoted:
-            found.append((n, character))
-    return found
+            places.append((n, character))
+    return places
 
 
 def _colons(text: str) -> list[int]:

@@ -50,13 +50,13 @@ def doc_parts(docstring: str | None) -> DocParts:
 
 
 def _names(lines: list[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     current: list[str] = []
     for line in inspect.cleandoc("\n".join(["", *lines])).splitlines():
         head, colon, text = line.partition(":")
         if colon and not line.startswith(" ") and re.fullmatch(r"\w+(, \w+)*", head):
             current = head.split(", ")
-            found |= dict.fromkeys(current, text.strip())
+            texts |= dict.fromkeys(current, text.strip())
         else:
-            found |= {name: f"{found[name]} {line.strip()}".strip() for name in current}
-    return found
+            texts |= {name: f"{texts[name]} {line.strip()}".strip() for name in current}
+    return texts

@@ -143,12 +143,12 @@ def properties_of(entry: CatalogueEntry, entries: list[CatalogueEntry]) -> list[
         return []
     by_name = {other.name: other.cls for other in entries}
     own = {hints.key_of(field) for field in attrs.fields(entry.cls) if not field.inherited}
-    found = []
+    properties = []
     for key, field in hints.settable(entry.cls).items():
         hint = hints.field_hint(entry.cls, field)
         doc = doc_of(entry.cls, key, by_name)
-        found.append(PropertyEntry(key, hints.type_name(hint), _default(field, hint), doc))
-    return sorted(found, key=lambda each: each.name not in own and each.default is not None)
+        properties.append(PropertyEntry(key, hints.type_name(hint), _default(field, hint), doc))
+    return sorted(properties, key=lambda each: each.name not in own and each.default is not None)
 
 
 def _default(field: attrs.Attribute[Any], hint: Any) -> str | None:

@@ -28,8 +28,8 @@ class UnknownKey(ConfigError):
 
     def did_you_mean(self, before: str, after: str = "", known: tuple[str, ...] | None = None) -> str:
         """Return a line with the key that was probably meant, which has another name between two texts; or an empty string."""
-        found = suggest(self.name, self.known if known is None else known)
-        return "" if found is None else f"\n  did you mean `{_as_given(before + found + after, self.origin)}`?"
+        near = suggest(self.name, self.known if known is None else known)
+        return "" if near is None else f"\n  did you mean `{_as_given(before + near + after, self.origin)}`?"
 
 
 @error("DF201", kw_only=True)

@@ -64,7 +64,7 @@ def split_key(key: str) -> tuple[str, ...]:
     part = r'(?:"[^"]*"|[^."]*)'
     if '"' not in key or not re.fullmatch(rf"{part}(?:\.{part})*", key):
         return tuple(key.split("."))
-    return tuple(found.strip('"') for found in re.findall(rf"(?:^|\.)({part})", key))
+    return tuple(part_of_key.strip('"') for part_of_key in re.findall(rf"(?:^|\.)({part})", key))
 
 
 def join_key(path: Iterable[str]) -> str:
@@ -300,7 +300,7 @@ def spark_conf(layers: Layers) -> dict[str, Setting]:
     >>> {key: setting.value for key, setting in spark_conf(layers).items()}
     {'spark.ui.enabled': 'false', 'spark.executor.memory': '2g'}
     """
-    problems, found = Problems(), {}
+    problems, settings = Problems(), {}
     for setting in layers.spark():
         path = setting.path
         key, value = ".".join(("spark", *path[1:])), setting.value
@@ -310,9 +310,9 @@ def spark_conf(layers: Layers) -> dict[str, Setting]:
             )
         elif isinstance(value, (str, int, float)):
             text = str(value).lower() if isinstance(value, bool) else str(value)
-            found[key] = attrs.evolve(setting, key=key, value=text, is_text=True)
+            settings[key] = attrs.evolve(setting, key=key, value=text, is_text=True)
         else:
             kind = f"a {type(value).__name__}"
             problems.add(BadValue(key=key, value=kind, origin=setting.origin, expected="text, a number, true or false"))
     problems.raise_all()
-    return found
+    return settings

@@ -27,22 +27,22 @@ def executors(run: RunSettings, spark: Mapping[str, str], needs: Needs) -> Itera
     """
     runner = SparkRunner(master=run.master, remote=run.remote, conf=dict(spark), slots_timeout=run.slots_timeout)
     try:
-        found = runner.look("dagflow doctor", needs)
+        outcome = runner.look("dagflow doctor", needs)
     except DagflowError as error:
         line = error.message().partition("\n")[0]
         yield Check("Spark", "problem", f"{line} [{error.code}]", f"dagflow explain {error.code}")
         return
     finally:
         runner.close()
-    if found is None:
+    if outcome is None:
         yield Check("executors", "ok", "are in this process")
         return
-    unfit = {problem.place for problem in found.problems}
-    yield from (_check(facts, needs) for facts in found.facts if facts.place not in unfit)
-    for problem in found.problems:
+    unfit = {problem.place for problem in outcome.problems}
+    yield from (_check(facts, needs) for facts in outcome.facts if facts.place not in unfit)
+    for problem in outcome.problems:
         yield Check("executor", "problem", f"{problem.text} ({problem.place})", problem.remedy)
-    if found.facts and not found.problems:
-        yield Check("executors", "ok", f"{counted(len(found.facts), 'executor')} can run the tasks")
+    if outcome.facts and not outcome.problems:
+        yield Check("executors", "ok", f"{counted(len(outcome.facts), 'executor')} can run the tasks")
 
 
 def _check(facts: Facts, needs: Needs) -> Check:

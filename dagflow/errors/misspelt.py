@@ -40,8 +40,8 @@ def correction(error: BaseException) -> str:
     ...     correction(error)
     " Did you mean 'Filter'?"
     """
-    found = _misspelt(error)
-    return "" if found is None else did_you_mean(found[0], (name for name in found[1] if not name.startswith("_")))
+    misspelt = _misspelt(error)
+    return "" if misspelt is None else did_you_mean(misspelt[0], (name for name in misspelt[1] if not name.startswith("_")))
 
 
 def _misspelt(error: BaseException) -> tuple[str, Iterable[str]] | None:

@@ -150,19 +150,19 @@ def _mapped_under(key: object, value: Value, change: Callable[[str], str]) -> Va
 
 def _mapped(value: Value, change: Callable[[str], str]) -> Value:
     """Return data of the same form with every text changed. Exceptions and other objects stay as they are."""
-    found: Any = value
-    if isinstance(found, str):
-        return cast("Value", change(found)) if type(found) is str else value
-    if isinstance(found, Mapping):
-        return cast("Value", {_mapped(key, change): _mapped_under(key, each, change) for key, each in found.items()})
-    if type(found) in (list, tuple, set, frozenset):
-        return cast("Value", type(found)(_mapped(each, change) for each in found))
-    if attrs.has(type(found)) and not isinstance(found, type | BaseException):
-        fields = [(a.name, getattr(found, a.name)) for a in attrs.fields(type(found))]
+    shown: Any = value
+    if isinstance(shown, str):
+        return cast("Value", change(shown)) if type(shown) is str else value
+    if isinstance(shown, Mapping):
+        return cast("Value", {_mapped(key, change): _mapped_under(key, each, change) for key, each in shown.items()})
+    if type(shown) in (list, tuple, set, frozenset):
+        return cast("Value", type(shown)(_mapped(each, change) for each in shown))
+    if attrs.has(type(shown)) and not isinstance(shown, type | BaseException):
+        fields = [(a.name, getattr(shown, a.name)) for a in attrs.fields(type(shown))]
         changed = {name: new for name, old in fields if (new := _mapped(old, change)) is not old and new != old}
         if changed:
-            found = copy.copy(found)
+            shown = copy.copy(shown)
             for name, new in changed.items():
-                object.__setattr__(found, name, new)
-        return cast("Value", found)
+                object.__setattr__(shown, name, new)
+        return cast("Value", shown)
     return value

@@ -147,14 +147,14 @@ def _load_module(name: str, spec: str) -> types.ModuleType:
         sys.path.insert(0, os.getcwd())
     missing = f"there is no folder, file or module {name}"
     try:
-        found = importlib.util.find_spec(name)
+        module_spec = importlib.util.find_spec(name)
     except ModuleNotFoundError as error:
         raise ApplicationMissing(spec=spec, reason=f"{missing} ({error})") from error
     except ValueError as error:  # no name of a module at all
         raise ApplicationMissing(spec=spec, reason=missing) from error
     except Exception as error:  # a package above it raised
         raise ApplicationBroken.of(spec, error) from error
-    if found is None:
+    if module_spec is None:
         raise ApplicationMissing(spec=spec, reason=missing)
     return _import(name, spec)
 

@@ -111,17 +111,17 @@ def examine(application: Any, **given: Any) -> tuple[LoadedApplication | None, P
         return None, None, (*problems.errors, error)
     if built is None:
         return None, None, tuple(problems.errors)
-    found: list[DagflowError] = list(problems.errors)
+    errors: list[DagflowError] = list(problems.errors)
     if not built.expanded.is_whole and not built.expanded.problems:  # settings of a module are wrong
-        return built, None, tuple(found)
+        return built, None, tuple(errors)
     plan = None
     try:
         plan = built.plan()
         for program in [driver_program(plan), *(stage_program(plan, stage.name) for stage in plan.stages)]:
             pickled(program, plan)
     except DagError as error:
-        found.append(error)
-    return built, plan, tuple(found)
+        errors.append(error)
+    return built, plan, tuple(errors)
 
 
 def _filled(application: Any, given: Mapping[str, Any], problems: Problems) -> LoadedApplication | None:
@@ -171,10 +171,11 @@ def _filled(application: Any, given: Mapping[str, Any], problems: Problems) -> L
     expanded = expand(dag, configured)
     operators = {name: node.operator for name, node in expanded.operators.items()}
     modules = {name: node.module for name, node in expanded.modules.items()}
-    found = problems if expanded.is_whole else Problems()  # a setting for an operator that does not exist yet is not a mistake
-    with found:
+    # a setting for an operator that does not exist yet is not a mistake
+    collected = problems if expanded.is_whole else Problems()
+    with collected:
         applied |= apply_operators(operators, layers, OPERATOR_ATTRIBUTES, modules)
-    partitioned, ports = _partitioned(expanded, layers, found), _ports(expanded, layers, found)
+    partitioned, ports = _partitioned(expanded, layers, collected), _ports(expanded, layers, collected)
     return LoadedApplication(app, layers, settings, run_settings, spark, dag, expanded, applied, ports, partitioned)
 
 
@@ -227,7 +228,7 @@ def _ports(dag: ExpandedDag, layers: Layers, problems: Problems) -> dict[str, di
 
 def _partitioned(dag: ExpandedDag, layers: Layers, problems: Problems) -> dict[str, dict[str, Setting]]:
     """Set the partitioners and keys that configuration names; with `*`, where there is one. Return what was set, by operator."""
-    found: dict[str, dict[str, Setting]] = {}
+    by_operator: dict[str, dict[str, Setting]] = {}
     for name, given in operator_attributes(dag.operators, OPERATOR_ATTRIBUTES, layers).items():
         node = dag.operators[name]
         for attribute, setting in given.items():
@@ -235,11 +236,11 @@ def _partitioned(dag: ExpandedDag, layers: Layers, problems: Problems) -> dict[s
                 continue
             try:
                 node.attributes[attribute] = (partitioner_named if attribute == "partitioner" else _columns)(setting.value)
-                found.setdefault(name, {})[attribute] = setting
+                by_operator.setdefault(name, {})[attribute] = setting
             except ValueError as error:
                 bad = {"key": setting.key, "value": repr(setting.value), "origin": setting.origin}
                 problems.add(BadValue(**bad, expected=EXPECTED, reason=str(error)))
-    return found
+    return by_operator
 
 
 def _has(node: OperatorNode, attribute: str) -> bool:

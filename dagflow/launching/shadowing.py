@@ -48,7 +48,7 @@ class _Finder:
         if name != NAME:
             return None
         others = (finder for finder in sys.meta_path if finder is not self)
-        spec = next((found for finder in others if (found := finder.find_spec(name, path, target)) is not None), None)
+        spec = next((each for finder in others if (each := finder.find_spec(name, path, target)) is not None), None)
         if spec is not None and spec.loader is not None and shadow_of(spec) is not None:
             loader: Any = spec.loader
             execute = loader.exec_module
@@ -101,8 +101,8 @@ def hidden_module(error: BaseException) -> StandardModuleHidden | None:
     for cause in _chain(error):
         name = _module_of(cause)
         if name in sys.stdlib_module_names:
-            found = PathFinder.find_spec(name, sys.path)
-            path = found.origin if found is not None else None
+            hidden = PathFinder.find_spec(name, sys.path)
+            path = hidden.origin if hidden is not None else None
             if path and not path.startswith(tuple(sysconfig.get_paths()[key] for key in ("stdlib", "platstdlib"))):
                 place = path.removesuffix("/__init__.py")
                 what = re.sub(r" \(.*\)$", "", str(cause))  # without its path, or the advice of newer Pythons

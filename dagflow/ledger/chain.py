@@ -162,14 +162,14 @@ class Ledger(LedgerReader):
                     self._head = entry
                     self._tail.note(entry.ref)
                     return entry
-                found = self._refresh_after(entry)
+                refreshed = self._refresh_after(entry)
                 if self.entry(entry.seq).hash == entry.hash:  # ours: an answer was lost
                     self._tail.note(entry.ref)
                     return entry
                 is_data = isinstance(event, AddData | ExecuteQuery)
-                if is_data and found.carried.data != data and self._committed(event) is None:
+                if is_data and refreshed.carried.data != data and self._committed(event) is None:
                     expected = "none" if head is None else str(head.ref)
-                    raise HeadMoved(self.place, expected, str(found.ref))
+                    raise HeadMoved(self.place, expected, str(refreshed.ref))
             raise HeadMoved(self.place, f"one of {_RETRIES} that this writer tried to follow", str(self.head()))
 
     def verify(

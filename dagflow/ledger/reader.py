@@ -214,8 +214,8 @@ class LedgerReader:
         files = self.content_files(newest)
         kept = [(schema, file) for _, schema, file in files if file.rows and not is_replaced(file)]
         groups = itertools.groupby(kept, lambda each: each[0])
-        found = tuple(KeptFiles(schema=schema, files=tuple(file for _, file in mine)) for schema, mine in groups)
-        return None if len(kept) == len(files) else found
+        kept_files = tuple(KeptFiles(schema=schema, files=tuple(file for _, file in mine)) for schema, mine in groups)
+        return None if len(kept) == len(files) else kept_files
 
     def content_rows(self) -> int:
         """Return the number of rows that are content of the dataset: at most three reads."""

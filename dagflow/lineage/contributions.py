@@ -212,9 +212,9 @@ class Contributions:
         if key is None:
             return self._all(operator, "its input has no key")
         if key.function is None:
-            found = [_columns(chunk, key.columns) for chunk in rows]
-            if all(each is not None for each in found):
-                values = frozenset(value for each in found for value in each or ())
+            columns = [_columns(chunk, key.columns) for chunk in rows]
+            if all(each is not None for each in columns):
+                values = frozenset(value for each in columns for value in each or ())
                 return Wanted(values, lambda chunk: _columns(chunk, key.columns) or [None] * len(chunk))
         keys = [value for chunk in rows for value in _columns(chunk, ("key",)) or [None]]
         if keys == [(None,)] * len(keys):  # of all rows
@@ -252,7 +252,7 @@ class Contributions:
             if head in self._read:
                 self.remarks.append(f"records of {head!r} lead to the row in several ways, and count once for each")
             self._read.add(head)
-        found: dict[int, list[Chunk]] = {}
+        chunks: dict[int, list[Chunk]] = {}
         for window, some in sorted(wanted.items()):
             past = self.past if window == self.past.window else self.past.other(window)
             if past is None:  # its records go while we look
@@ -263,11 +263,11 @@ class Contributions:
                 self.remarks.append(f"window {window} could not be run again, and counts nothing: {str(error).splitlines()[0]}")
                 continue
             if rows:
-                found[window] = rows
-        if not found:
+                chunks[window] = rows
+        if not chunks:
             return
         if stage.level or head != stage.head:
-            self._behind(head, receives, found if receives else _standing(found))
+            self._behind(head, receives, chunks if receives else _standing(chunks))
 
     def _of_window(
         self, past: PastWindow, stage: Stage, head: str, receives: bool, port: PortName, wanted: Wanted
@@ -461,10 +461,10 @@ def _named(operator: NamesSources, port: str, rows: Sequence[Chunk]) -> Wanted |
     """Return the rows of an input whose columns have the values of an operator's own rows; None where it does not say which."""
     import pyarrow as pa
 
-    found: list[Mapping[str, Any]] = []
+    named_rows: list[Mapping[str, Any]] = []
     for chunk in rows:
-        found += chunk.to_pylist() if _is_batch(chunk) else [row for record in chunk if (row := _row(record)) is not None]
-    made = tuple(found[0]) if found else ()
+        named_rows += chunk.to_pylist() if _is_batch(chunk) else [row for record in chunk if (row := _row(record)) is not None]
+    made = tuple(named_rows[0]) if named_rows else ()
     if operator.source_columns(port, (), made) is None:
         return None
     known: dict[tuple[str, ...], tuple[list[str], frozenset[Hashable]]] = {}
@@ -487,11 +487,11 @@ def _named(operator: NamesSources, port: str, rows: Sequence[Chunk]) -> Wanted |
         columns = tuple(chunk.schema.names) if _is_batch(chunk) else tuple(_row(chunk[0]) or ()) if chunk else ()
         if columns not in known:
             same = operator.source_columns(port, columns, made) or {}
-            known[columns] = list(same), frozenset(tuple(_canonical(each[name]) for name in same.values()) for each in found)
+            known[columns] = list(same), frozenset(tuple(_canonical(each[name]) for name in same.values()) for each in named_rows)
         names, values = known[columns]
         return [value in values for value in _columns(chunk, names) or ()]
 
-    return Wanted(frozenset([True]), of) if found else None
+    return Wanted(frozenset([True]), of) if named_rows else None
 
 
 def _keys(chunk: Chunk, key: Key, tp: Any) -> list[Any]:

@@ -151,8 +151,8 @@ class PastWindow:
             each for each in self.decision.files if (each.name, each.records, each.size) == (file.path, file.rows, file.size)
         ]
         here = [each for each in alike if absolute(each.folder) == dataset]
-        found = here or alike
-        return found[0] if len({each.folder for each in found}) == 1 else None
+        windows = here or alike
+        return windows[0] if len({each.folder for each in windows}) == 1 else None
 
     def written(self, file: StagedFile) -> FileOrigin:
         """Who wrote a file of this window."""

@@ -95,12 +95,12 @@ def origin_of(
     while True:
         leading = leading_to(loaded(program), [written.operator])
         run = _Run(leading, head, written.operator, (written.number, row), path, receives=receives)
-        found = run.until_found(spec, states, incoming())
-        if found is None or found.emitted is None or found.emitted.record is not None:
-            return found
-        if found.emitted.path[: len(path)] != path or len(found.emitted.path) <= len(path):
-            return None if found.emitted.path else found  # it did not do the same twice; or the row came before any record
-        path = found.emitted.path
+        origin = run.until_found(spec, states, incoming())
+        if origin is None or origin.emitted is None or origin.emitted.record is not None:
+            return origin
+        if origin.emitted.path[: len(path)] != path or len(origin.emitted.path) <= len(path):
+            return None if origin.emitted.path else origin  # it did not do the same twice; or the row came before any record
+        path = origin.emitted.path
 
 
 def unwatched(flow: Flow) -> Callable[[int | None], None]:

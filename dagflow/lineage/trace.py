@@ -169,7 +169,7 @@ def trace(dataset: str, offset: int, *, exact: bool = False, locator: Applicatio
     assert entry.data.new_data is not None
     file = next(file for file in entry.data.new_data.files if file.interval.start <= offset <= file.interval.end)
     inputs = entry.data.inputs if isinstance(entry.data, ExecuteQuery) else ()
-    found = Trace(
+    result = Trace(
         dataset=folder,
         offset=offset,
         entry=entry,
@@ -180,10 +180,10 @@ def trace(dataset: str, offset: int, *, exact: bool = False, locator: Applicatio
     )
     try:
         for step in _steps(locator or ApplicationLocator(), exact):
-            found = step(found)
+            result = step(result)
     except DagflowError as problem:
-        found = attrs.evolve(found, problem=problem)
-    return found
+        result = attrs.evolve(result, problem=problem)
+    return result
 
 
 def _replaced(ledger: Ledger, entry: LedgerEntry, file: DataFile) -> Iterator[str]:
@@ -232,109 +232,109 @@ def _steps(locator: ApplicationLocator, exact: bool) -> Sequence[Callable[[Trace
     """Return the steps of a trace. Each adds to it; a step that cannot raises, and the findings before it stay."""
     past: list[PastWindow] = []
 
-    def window(found: Trace) -> Trace:
-        past.append(PastWindow.of(found.dataset, found.entry, locator.run_folder))
-        return attrs.evolve(found, run_folder=past[0].run_folder)
+    def window(traced: Trace) -> Trace:
+        past.append(PastWindow.of(traced.dataset, traced.entry, locator.run_folder))
+        return attrs.evolve(traced, run_folder=past[0].run_folder)
 
-    def task(found: Trace) -> Trace:
-        published = past[0].published(found.dataset, found.file)
+    def task(traced: Trace) -> Trace:
+        published = past[0].published(traced.dataset, traced.file)
         if published is None:
-            return found
+            return traced
         written = past[0].written(published)
         if written.task is not None and past[0].level_of(written.task):
             if exact:
-                return attrs.evolve(found, written=written)
+                return attrs.evolve(traced, written=written)
             kept = past[0].keeping_above(written.operator)
             earlier = sorted(window for window in past[0].log.windows("plan") if window < past[0].window) if kept else []
             before = (past[0].other(window) for window in earlier)
             windows = [*(each for each in before if each is not None), past[0]]
             above = tuple(item for each in windows for item in each.items_above(written.operator))
-            remarks = [*found.remarks, *([_BEHIND] if above else [])]
+            remarks = [*traced.remarks, *([_BEHIND] if above else [])]
             if kept:
                 remarks.append(_KEPT.format(names=", ".join(kept)))
-            return attrs.evolve(found, written=written, items=above, remarks=tuple(remarks))
+            return attrs.evolve(traced, written=written, items=above, remarks=tuple(remarks))
         head = past[0].head_above(written.operator)
         items = past[0].items(head, int(written.task.rpartition("-")[2])) if head is not None and written.task is not None else []
-        return attrs.evolve(found, written=written, head=head, items=tuple(items))
+        return attrs.evolve(traced, written=written, head=head, items=tuple(items))
 
-    def record(found: Trace) -> Trace:
-        return _exactly(found, past[0], locator) if found.written is not None else found
+    def record(traced: Trace) -> Trace:
+        return _exactly(traced, past[0], locator) if traced.written is not None else traced
 
     return (window, task, record) if exact else (window, task)
 
 
-def _exactly(found: Trace, past: PastWindow, locator: ApplicationLocator) -> Trace:
-    written = _written(found)
+def _exactly(traced: Trace, past: PastWindow, locator: ApplicationLocator) -> Trace:
+    written = _written(traced)
     built, folder, remarks = locator.built(past)
-    found = attrs.evolve(found, remarks=(*found.remarks, *remarks))
+    traced = attrs.evolve(traced, remarks=(*traced.remarks, *remarks))
     with standing_in(folder):
         plan = past.planned(built)
         changed = past.check_application(built, plan)
         if changed:
-            found = attrs.evolve(found, remarks=(*found.remarks, f"properties have changed since: {'; '.join(changed)}"))
+            traced = attrs.evolve(traced, remarks=(*traced.remarks, f"properties have changed since: {'; '.join(changed)}"))
         if written.task is not None and past.level_of(written.task):
             search = Contributions(built, past, plan, folder)
-            parts = search.of_row(written, found.row)
+            parts = search.of_row(written, traced.row)
             items = tuple(item for part in parts for item in part.items)
-            found = attrs.evolve(found, parts=parts, items=items, remarks=(*found.remarks, *dict.fromkeys(search.remarks)))
+            traced = attrs.evolve(traced, parts=parts, items=items, remarks=(*traced.remarks, *dict.fromkeys(search.remarks)))
             if len(parts) == 1 and parts[0].rows == len(parts[0].positions) == 1:
                 program = pickled(stage_program(plan, plan.stage_of(parts[0].head).name), plan, travels=False)
                 reader = next(o.operator for o in loaded(program).operators if o.name == parts[0].head)
                 if isinstance(reader, RereadsRecords):
                     return attrs.evolve(
-                        found, source=_again(plan, parts[0].head, reader, items[0], parts[0].positions[0], found.window)
+                        traced, source=_again(plan, parts[0].head, reader, items[0], parts[0].positions[0], traced.window)
                     )
-            return found
-        stage, partition = stage_of(plan, _written(found), past.window)
+            return traced
+        stage, partition = stage_of(plan, _written(traced), past.window)
         program = pickled(stage_program(plan, stage.name), plan, travels=False)
-        written, spec = _written(found), past.task(plan, stage, partition, folder)
+        written, spec = _written(traced), past.task(plan, stage, partition, folder)
         states = past.states(plan, stage, spec)
         with states_kept(spec):
-            origin = origin_of(program, spec, states, head=stage.head, written=written, row=found.row)
-        algorithm = found.file.physical_hash.partition(":")[0]
+            origin = origin_of(program, spec, states, head=stage.head, written=written, row=traced.row)
+        algorithm = traced.file.physical_hash.partition(":")[0]
         try:
-            is_same = hash_of(program, spec, states, written=written, algorithm=algorithm) == found.file.physical_hash
+            is_same = hash_of(program, spec, states, written=written, algorithm=algorithm) == traced.file.physical_hash
         except DagflowError:  # behind the row: before it, the run above would have failed too
             is_same = False
-        doubts = [f"{what}: the row may have been made of another record" for what in changed_sources(found.items)]
+        doubts = [f"{what}: the row may have been made of another record" for what in changed_sources(traced.items)]
         if not is_same and not doubts:
             doubts.append(_NOT_AGAIN)
         fresh = next(o.operator for o in loaded(program).operators if o.name == stage.head)
-        return _told(attrs.evolve(found, remarks=(*found.remarks, *doubts)), origin, plan, stage.head, fresh)
+        return _told(attrs.evolve(traced, remarks=(*traced.remarks, *doubts)), origin, plan, stage.head, fresh)
 
 
-def _told(found: Trace, origin: Origin | None, plan: Plan, head: str, reader: Operator) -> Trace:
+def _told(traced: Trace, origin: Origin | None, plan: Plan, head: str, reader: Operator) -> Trace:
     """Return the trace with the findings of the task's second run."""
     kind = type(reader).__name__
     if origin is not None and origin.is_uncertain:
-        raise SourceSilent(head, kind, f"operator {_written(found).operator!r} counts its rows too late to tell which is whose")
+        raise SourceSilent(head, kind, f"operator {_written(traced).operator!r} counts its rows too late to tell which is whose")
     if origin is None:
         raise SourceSilent(head, kind, "run again, the task did not write this row: the application does not do the same twice")
     if origin.keeping:
         remark = f"{', '.join(origin.keeping)} keeps something from record to record: earlier ones may have a part in the row"
-        found = attrs.evolve(found, remarks=(*found.remarks, remark))
+        traced = attrs.evolve(traced, remarks=(*traced.remarks, remark))
     if origin.emitted is None:
-        return attrs.evolve(found, several="it was written when all records of its task had been read")
+        return attrs.evolve(traced, several="it was written when all records of its task had been read")
     at = origin.arrived if isinstance(origin.arrived, ErrorRecord) else origin.emitted.record
     if isinstance(at, BadRow):
         where = f"byte {at.position}" if at.line is None else f"byte {at.position}, line {at.line:,}"
         raise SourceSilent(head, kind, f"the row is a bad row, which has its place itself: {where} of {at.file_path}")
     if isinstance(at, ErrorRecord):
-        number = next((n for n, item in enumerate(found.items) if _holds(item, at)), origin.emitted.item)
+        number = next((n for n, item in enumerate(traced.items) if _holds(item, at)), origin.emitted.item)
         place = at.position
     else:
         number = origin.emitted.item
         known = position_of(origin.arrived) or position_of(origin.emitted.record)
         place = None if known is None else known[1]
         if known is not None:
-            number = next((n for n, item in enumerate(found.items) if _block_of(item) == known[0]), number)
-    item = found.items[number]
-    found = attrs.evolve(found, items=(item,))
+            number = next((n for n, item in enumerate(traced.items) if _block_of(item) == known[0]), number)
+    item = traced.items[number]
+    traced = attrs.evolve(traced, items=(item,))
     if origin.emitted.place is not None:
-        return attrs.evolve(found, source=_row(item, origin.emitted.place, head, kind))
+        return attrs.evolve(traced, source=_row(item, origin.emitted.place, head, kind))
     if place is None:
         raise SourceSilent(head, kind, "its records do not say where they were read")
-    return attrs.evolve(found, source=_again(plan, head, reader, item, place, found.window))
+    return attrs.evolve(traced, source=_again(plan, head, reader, item, place, traced.window))
 
 
 def _again(plan: Plan, head: str, reader: Operator, item: Item, place: Any, window: int) -> SourceRecord:
@@ -369,9 +369,9 @@ def _row(item: Item, place: RowOrigin, head: str, kind: str) -> SourceRecord:
     )
 
 
-def _written(found: Trace) -> FileOrigin:
-    assert found.written is not None
-    return found.written
+def _written(traced: Trace) -> FileOrigin:
+    assert traced.written is not None
+    return traced.written
 
 
 def _block_of(item: Item) -> int | None:

@@ -23,13 +23,13 @@ def quota_of(folder: str) -> int | None:
 
     A container sees its own group there, of version 2 (`cpu.max`) or 1 (`cpu/cpu.cfs_quota_us`).
     """
-    found = _words(os.path.join(folder, "cpu.max"))
-    if not found:
+    words = _words(os.path.join(folder, "cpu.max"))
+    if not words:
         old = os.path.join(folder, "cpu", "cpu.cfs_")
-        found = [*_words(f"{old}quota_us"), *_words(f"{old}period_us")]
-    if len(found) != 2 or not found[0].isdigit() or not found[1].isdigit() or not int(found[1]):
+        words = [*_words(f"{old}quota_us"), *_words(f"{old}period_us")]
+    if len(words) != 2 or not words[0].isdigit() or not words[1].isdigit() or not int(words[1]):
         return None  # "max" in version 2, -1 in version 1
-    return math.ceil(int(found[0]) / int(found[1]))
+    return math.ceil(int(words[0]) / int(words[1]))
 
 
 def _words(path: str) -> list[str]:

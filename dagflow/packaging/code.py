@@ -32,18 +32,18 @@ def code_files(application: ModuleType | None, modules: Iterable[ModuleType]) ->
     These are the files of the loaded modules, and all below the application's own folder. Nothing but Python code: other files
     may hold secrets.
     """
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for module in modules:
         path = Path(os.path.abspath(module.__file__ or ""))
         if path.suffix == ".py":
-            found[os.path.relpath(path, import_folder(module))] = path
+            files[os.path.relpath(path, import_folder(module))] = path
     if application is not None and getattr(application, "__file__", None):
         top = Path(import_folder(application))
         package = application.__name__.partition(".")[0]
         below = top / package if "." in application.__name__ else Path(os.path.abspath(application.__file__ or "")).parent
         for path in _python_files(below):
-            found.setdefault(str(path.relative_to(top)), path)
-    return {name: found[name] for name in sorted(found) if not name.startswith("..")}
+            files.setdefault(str(path.relative_to(top)), path)
+    return {name: files[name] for name in sorted(files) if not name.startswith("..")}
 
 
 def _python_files(folder: Path) -> Iterator[Path]:
@@ -93,11 +93,11 @@ def imported_by_operators(operators: Iterable[Operator]) -> set[str]:
             continue
         seen.add(name)
         path = top.joinpath(*name.split("."))
-        found = imported_by(
+        modules = imported_by(
             each for each in (path.with_suffix(".py"), path / "__init__.py") if name != "operators" and each.is_file()
         )
-        names |= found
-        left |= found
+        names |= modules
+        left |= modules
     return names
 
 

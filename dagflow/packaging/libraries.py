@@ -54,21 +54,21 @@ class Installed:
     @classmethod
     def here(cls, path: Iterable[str] | None = None) -> Installed:
         """Look for them. Of two with the same name, the one that is imported counts."""
-        found: dict[str, Distribution] = {}
+        distributions: dict[str, Distribution] = {}
         for distribution in importlib.metadata.distributions(path=list(sys.path if path is None else path)):
             name = distribution.metadata["Name"]
             if name:
-                found.setdefault(canonical(name), distribution)
-        return cls(found)
+                distributions.setdefault(canonical(name), distribution)
+        return cls(distributions)
 
     def that_provide(self, modules: Iterable[str]) -> set[str]:
         """Return the names of the distributions that modules come from. Other modules are Python's own, or the user's."""
         wanted = {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names)
-        found: set[str] = set()
+        names: set[str] = set()
         for name, distribution in self.by_name.items():
             if not wanted.isdisjoint(_top_levels(distribution)):
-                found.add(name)
-        return found
+                names.add(name)
+        return names
 
     def plugins(self) -> set[str]:
         """Return the names of the distributions that bring operators, formats or sinks."""
@@ -80,26 +80,26 @@ class Installed:
         Of a library that dagflow's own extras name with extras, such as `pyiceberg[sql-sqlite]`, these count too.
         """
         ours = self._our_extras()
-        left, found = [(canonical(name), frozenset[str]()) for name in names], dict[str, frozenset[str]]()
+        left, needed = [(canonical(name), frozenset[str]()) for name in names], dict[str, frozenset[str]]()
         while left:
             name, extras = left.pop()
-            if name in FROM_SPARK or name not in self.by_name or (name in found and extras <= found[name]):
+            if name in FROM_SPARK or name not in self.by_name or (name in needed and extras <= needed[name]):
                 continue
-            extras |= found.get(name, frozenset()) | ours.get(name, frozenset())
-            found[name] = extras
+            extras |= needed.get(name, frozenset()) | ours.get(name, frozenset())
+            needed[name] = extras
             required = [_required(text, extras) for text in self.by_name[name].requires or ()]
             left += [each for each in required if each is not None]
-        return sorted(found)
+        return sorted(needed)
 
     def _our_extras(self) -> dict[str, frozenset[str]]:
         """Return the extras with which dagflow requires libraries, for any of its own extras."""
         ours = self.by_name.get(_OURS)
-        found: dict[str, frozenset[str]] = {}
+        requirements: dict[str, frozenset[str]] = {}
         for text in (ours.requires if ours is not None else None) or ():
             if match := _REQUIREMENT.match(text):
                 extras = frozenset(canonical(each) for each in (match[2] or "").split(",") if each.strip())
-                found[canonical(match[1])] = found.get(canonical(match[1]), frozenset()) | extras
-        return found
+                requirements[canonical(match[1])] = requirements.get(canonical(match[1]), frozenset()) | extras
+        return requirements
 
     def missing(self, name: str) -> list[str]:
         """Return what a distribution requires and is not there, other than what Spark has.
@@ -168,7 +168,7 @@ def _files(distribution: Distribution) -> dict[str, Path]:
     Raises PackageNotMade for a link that leads out of the folder.
     """
     top = Path(os.path.realpath(str(distribution.locate_file(""))))
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for file in distribution.files or ():
         name = PurePosixPath(file.as_posix())
         if name.is_absolute() or ".." in name.parts or _NOT_OF_TASKS.match(str(name)):
@@ -180,5 +180,5 @@ def _files(distribution: Distribution) -> dict[str, Path]:
             doing, remedy = f"reading {top / name}", "install it again, as copies: uv sync --link-mode copy, or pip install"
             raise PackageNotMade(doing=doing, reason=f"it is a link to {path}, outside of that folder", remedy=remedy)
         if path.is_file():
-            found[str(name)] = path
-    return found
+            files[str(name)] = path
+    return files

@@ -36,13 +36,13 @@ class Relay(Operator, Generic[T]):
 
 def names_in_tasks(dag: CheckedDag) -> set[str]:
     """Return the operators that run in tasks: partitioned ones, those that need an exchange, and all behind them."""
-    found: set[str] = set()
+    names: set[str] = set()
     for name, node in dag.nodes.items():
         upstream = dag.upstream(name)
-        above = any(source.operator in found for source, _ in upstream)
+        above = any(source.operator in names for source, _ in upstream)
         if upstream and (above or _asks(dag, name) or partitioner_of(node) is not None):
-            found.add(name)
-    return found
+            names.add(name)
+    return names
 
 
 def _asks(dag: CheckedDag, name: str) -> bool:

@@ -65,13 +65,13 @@ def explain(code: str) -> Explanation:
     wanted = code.strip().upper()
     wanted = wanted if wanted.startswith("DF") else f"DF{wanted}"
     by_name = {each.name.upper(): each for each in known.values() if each.name}
-    found = known.get(wanted) or by_name.get(code.strip().upper())
-    if found is None:
+    entry = known.get(wanted) or by_name.get(code.strip().upper())
+    if entry is None:
         near = suggest(code, [each.name for each in known.values() if each.name])  # codes that look alike mean other things
         raise LookupError(
             f"there is no error {code!r}." + (f" Did you mean {near}?" if near else "") + " `dagflow explain` lists all."
         )
-    return found
+    return entry
 
 
 def explanation_text(found: Explanation, style: Style | None = None) -> str:
@@ -180,8 +180,8 @@ def remedy_in(message: str) -> str:
     >>> remedy_in("a is wrong\n  help: write b\n        or c")
     'write b\nor c'
     """
-    _, found, remedy = message.partition("\n  help: ")
-    return inspect.cleandoc(remedy) if found else ""
+    _, mark, remedy = message.partition("\n  help: ")
+    return inspect.cleandoc(remedy) if mark else ""
 
 
 def _indented(text: str) -> str:

@@ -92,14 +92,14 @@ def _operators(operators: Sequence[OperatorView], style: Style, more: Sequence[C
     """A line an operator, and below it what it keeps, what it depends on, and its properties that are not their defaults."""
     inner = narrower(style, 2)
     lines = table([[o.name, o.class_name, *(column(o) for column in more)] for o in operators], "llL", inner)
-    found = []
+    texts = []
     for operator, line in zip(operators, lines, strict=True):
-        found.append(line)
+        texts.append(line)
         facts = {"keeps": operator.keeps, "depends on windows:": operator.depends_on_windows}
-        found += [style.paint("dim", f"    {name} {fact}") for name, fact in facts.items() if fact is not None]
+        texts += [style.paint("dim", f"    {name} {fact}") for name, fact in facts.items() if fact is not None]
         rows = [[p.name, "=", p.value, "" if p.origin == "code" else f"({p.origin})"] for p in operator.properties]
-        found += [style.paint("dim", text) for text in indented(table(rows, "llLl", narrower(inner, 4), gap=" "), 4)]
-    return found
+        texts += [style.paint("dim", text) for text in indented(table(rows, "llLl", narrower(inner, 4), gap=" "), 4)]
+    return texts
 
 
 def _where(operator: OperatorView) -> str:

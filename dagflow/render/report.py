@@ -105,18 +105,18 @@ def report_json(report: RunReport, error: BaseException | None = None) -> dict[s
 
     `error` is what ended the run: code, class and message, and as far as they are known operator, window, path and position.
     """
-    found: dict[str, Any] | None = None
+    last: dict[str, Any] | None = None
     if isinstance(error, DagflowError):
         place = {"operator": None, "window": None, "path": None, "position": None, **each(error)[0].where_in_run}
-        found = {**error_json(error)[0], **place}
+        last = {**error_json(error)[0], **place}
     elif error is not None or report.error is not None:
-        found = {
+        last = {
             "code": report.error_code,
             "class": type(error).__name__ if error is not None else None,
             "message": report.error or str(error),
         }
     fields = attrs.asdict(report, filter=lambda field, _: field.name != "error_code")
-    return without_secrets({"v": VERSION, **fields, "error": found})
+    return without_secrets({"v": VERSION, **fields, "error": last})
 
 
 def _operators(report: RunReport, style: Style) -> list[str]:

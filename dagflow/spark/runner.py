@@ -158,10 +158,10 @@ class SparkRunner:
                 self._probe(self._link, self._needed, f"{application}: looking at executors")
                 self._guard = Guard.of(self._needed)
         except Exception as error:
-            told = self._told(error, doing)
-            if isinstance(told, TasksDied):
-                told = ClusterUnreachable(master=self._link.address, reason=str(told))
-            raise told from error
+            explained = self._told(error, doing)
+            if isinstance(explained, TasksDied):
+                explained = ClusterUnreachable(master=self._link.address, reason=str(explained))
+            raise explained from error
 
     def _free_slots(self, link: Link) -> int:
         """Return how many tasks can work at once. Raises NoFreeSlots when no executor takes the first one in time."""
@@ -217,16 +217,18 @@ class SparkRunner:
                 with self._in_time(link, self._slots_timeout):
                     return probe(link, self._slots, needs)
         except Exception as error:
-            told = self._told(error, doing)
-            raise (ClusterUnreachable(master=link.address, reason=str(told)) if isinstance(told, TasksDied) else told) from error
+            explained = self._told(error, doing)
+            raise (
+                ClusterUnreachable(master=link.address, reason=str(explained)) if isinstance(explained, TasksDied) else explained
+            ) from error
 
     def _probe(self, link: Link, needs: Needs, name: str) -> None:
         """Look at all executors that are there now. Raises ExecutorsUnfit, NoFreeSlots."""
         with link.labelled(self._group, name), self._in_time(link, self._slots_timeout):
-            found = probe(link, self._slots, needs)
-        if found.problems:
-            raise ExecutorsUnfit(link.address, tuple(table(found.problems)))
-        self.warnings = tuple(other_versions(found.facts, needs))
+            facts = probe(link, self._slots, needs)
+        if facts.problems:
+            raise ExecutorsUnfit(link.address, tuple(table(facts.problems)))
+        self.warnings = tuple(other_versions(facts.facts, needs))
 
     def _remove_mark(self) -> None:
         needed, self._needed, self._guard = self._needed, None, None
@@ -260,14 +262,14 @@ class SparkRunner:
         except Exception as error:
             if generation != self._generation:
                 raise TasksDied("cancelled") from error
-            told = self._told(error, job.name)
-            if isinstance(told, SparkLost) and self._ours and isinstance(link, ClassicLink):
+            explained = self._told(error, job.name)
+            if isinstance(explained, SparkLost) and self._ours and isinstance(link, ClassicLink):
                 self._lost = link
-                told = TasksDied(f"Spark at {link.address} has ended ({told.reason}); a new session takes its place")
+                explained = TasksDied(f"Spark at {link.address} has ended ({explained.reason}); a new session takes its place")
             number = dead_partition(str(error))
-            if isinstance(told, TasksDied) and number is not None and not job.levels:  # else it may be of any level
-                told.tasks = (job.tasks[number].name,)
-            raise told from error
+            if isinstance(explained, TasksDied) and number is not None and not job.levels:  # else it may be of any level
+                explained.tasks = (job.tasks[number].name,)
+            raise explained from error
 
     def _ran(self, link: Link, job: Job) -> list[TaskOutcome]:
         if job.levels:
@@ -276,9 +278,9 @@ class SparkRunner:
             try:
                 rows = chained(spark, job, self._guard).collect()
             except Exception as error:
-                found = outcomes(job, ())
-                if any(outcome.error is not None for outcome in found):
-                    return found  # a task has failed before
+                results = outcomes(job, ())
+                if any(outcome.error is not None for outcome in results):
+                    return results  # a task has failed before
                 if not link.is_lost() and (failed := failed_within(error, job.transforms)) is not None:
                     raise failed from error
                 raise

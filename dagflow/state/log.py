@@ -247,8 +247,8 @@ class StateLog:
             self._layers += self._own_layers(each)
 
     def _own_layers(self, ref: SegmentRef) -> list[Layer]:
-        found = self._opened(ref).index.layers
-        return [Layer(ref, n, each.level, each.start, each.stop, each.weight) for n, each in enumerate(found)]
+        layers = self._opened(ref).index.layers
+        return [Layer(ref, n, each.level, each.start, each.stop, each.weight) for n, each in enumerate(layers)]
 
     def _opened(self, ref: SegmentRef) -> OpenSegment:
         if (known := self._open.get(ref.name)) is None:
@@ -265,7 +265,7 @@ class StateLog:
         """
         import numpy as np
 
-        found = []
+        matches = []
         waiting, is_open = np.arange(len(codes)), np.ones(len(codes), dtype=bool)
         for layer in reversed(self._layers) if table in self._since else ():
             if not len(waiting):
@@ -288,28 +288,28 @@ class StateLog:
                 is_open[hits] = False
                 waiting = np.flatnonzero(is_open)
                 there = ~rows.removed[at]
-                found.append((hits[there], rows, at[there]))
-        return found
+                matches.append((hits[there], rows, at[there]))
+        return matches
 
     def rows(self, table: TableId, start: int = 0, stop: int = END) -> KeyedRows | None:
         """Return all rows of a table with codes in `[start, stop)`, in their order; None where there are none."""
-        found = [rows for layer in self._layers for rows in self._within(layer, table, start, stop)]
-        return merged(found).without_removed() if found else None
+        parts = [rows for layer in self._layers for rows in self._within(layer, table, start, stop)]
+        return merged(parts).without_removed() if parts else None
 
     def marks(self, table: TableId) -> Marks:
         """Return the codes of some of the rows of a table, and about the bytes of those from each to the next one."""
         import numpy as np
 
-        found: list[Marks] = []
+        parts: list[Marks] = []
         for layer in self._layers if table in self._since else ():
             if layer.rows is not None:
-                found += [layer.rows[table].marks()] if table in layer.rows else []
+                parts += [layer.rows[table].marks()] if table in layer.rows else []
             elif (of_table := self._opened(layer.segment).index.layers[layer.number].tables.get(table)) is not None:
                 blocks = of_table.blocks
                 blocks = blocks[(blocks["code"] >= np.uint64(layer.start)) & (blocks["code"] <= np.uint64(layer.stop - 1))]
-                found.append((blocks["code"], (blocks["stop"] - blocks["start"]).astype(float)))
-        codes = np.concatenate([np.zeros(0, np.uint64), *(codes for codes, _ in found)])
-        return codes, np.concatenate([np.zeros(0), *(weights for _, weights in found)])
+                parts.append((blocks["code"], (blocks["stop"] - blocks["start"]).astype(float)))
+        codes = np.concatenate([np.zeros(0, np.uint64), *(codes for codes, _ in parts)])
+        return codes, np.concatenate([np.zeros(0), *(weights for _, weights in parts)])
 
     def tables(self, map_id: MapId) -> list[TableId]:
         """Return the tables of a state, one for each type of keys that it has."""
@@ -344,10 +344,10 @@ class StateLog:
         if start >= stop or table not in self._since or layer.segment.window < self._since[table]:
             return
         if layer.rows is not None:
-            found: Iterable[KeyedRows] = [layer.rows[table].between(start, stop)] if table in layer.rows else []
+            parts: Iterable[KeyedRows] = [layer.rows[table].between(start, stop)] if table in layer.rows else []
         else:
-            found = self._opened(layer.segment).rows(layer.number, table, start, stop)
-        for rows in found:
+            parts = self._opened(layer.segment).rows(layer.number, table, start, stop)
+        for rows in parts:
             some = rows if layer.groups is None else rows.where(layer.groups[groups_of(rows.codes)])
             if len(some):
                 yield some
@@ -463,13 +463,13 @@ class StateLog:
         stop: int = END,
     ) -> dict[TableId, KeyedRows]:
         """Return the rows of layers and changes together, in a range of codes."""
-        found: dict[TableId, list[KeyedRows]] = {}
+        by_table: dict[TableId, list[KeyedRows]] = {}
         for layer in layers:
             for table in self._since:
-                found.setdefault(table, []).extend(self._within(layer, table, start, stop))
+                by_table.setdefault(table, []).extend(self._within(layer, table, start, stop))
         for table, rows in changes.items():
-            found.setdefault(table, []).append(rows.between(start, stop))
-        together = {table: merged(rows) for table, rows in found.items() if rows}
+            by_table.setdefault(table, []).append(rows.between(start, stop))
+        together = {table: merged(rows) for table, rows in by_table.items() if rows}
         return together if keep_removed else {table: rows.without_removed() for table, rows in together.items()}
 
     def _swept(self, stay: list[Layer], top: dict[TableId, KeyedRows]) -> tuple[list[NewLayer], list[Layer]]:

@@ -58,11 +58,11 @@ class TableInLog:
         """See `SavedTable.columns`."""
         from dagflow.arrow_types import joint_type, type_named
 
-        found: dict[str, str] = {}
+        kinds: dict[str, str] = {}
         for name, kind in (column for table in self.log.tables(self.id) for column in self.log.columns[table]):
             # it may have become wider after rows of this type of keys were saved
-            found[name] = str(joint_type(type_named(found.get(name, kind)), type_named(kind)))
-        return [list(each) for each in found.items()] or None
+            kinds[name] = str(joint_type(type_named(kinds.get(name, kind)), type_named(kind)))
+        return [list(each) for each in kinds.items()] or None
 
     def new_file(self) -> SpillFile:
         """See `SavedTable.new_file`."""
@@ -115,14 +115,14 @@ class MapLog:
         """Return maps: keys and encoded values, in no order. If there are any, all segments are read and checked."""
         if ids:
             self.log.read_all()
-        found: dict[MapId, dict[Any, Any]] = {}
+        by_map: dict[MapId, dict[Any, Any]] = {}
         for map_id in ids:
-            entries = found[map_id] = {}
+            entries = by_map[map_id] = {}
             for table in self.log.tables(map_id):
                 if self.log.columns[table] == _MAP and (rows := self.log.rows(table)) is not None:
                     entries.update(zip(_keys_back(rows, table[2]), _values_back(rows), strict=True))
         self.log.forget_content()
-        return found
+        return by_map
 
     def save(
         self,
@@ -156,7 +156,7 @@ class MapLog:
 
 def changed_rows(maps: Mapping[MapId, Kept], record_keys: Mapping[MapId, RecordKey]) -> dict[TableId, KeyedRows | Runs]:
     """Return the changes of maps and tables since they were last saved. Raises StateNotPlain, ChangedInPlace."""
-    found: dict[TableId, KeyedRows | Runs] = {}
+    changed: dict[TableId, KeyedRows | Runs] = {}
     for map_id, kept in maps.items():
         by_kind: Mapping[str, KeyedRows | Runs]
         if isinstance(kept, KeyedTable):
@@ -167,20 +167,20 @@ def changed_rows(maps: Mapping[MapId, Kept], record_keys: Mapping[MapId, RecordK
             by_kind = _rows_of_changes(
                 kept.changes(), f"MapState {map_id[1]!r} of operator {map_id[0]!r}", record_keys.get(map_id)
             )
-        found |= {(*map_id, kind): rows for kind, rows in by_kind.items() if len(rows)}
-    return found
+        changed |= {(*map_id, kind): rows for kind, rows in by_kind.items() if len(rows)}
+    return changed
 
 
 def _rows_of_changes(changes: Changes[Any, Any], where: str, record_key: RecordKey | None) -> dict[str, KeyedRows]:
     values = _as_json(changes.assigned.values(), where)
-    found: dict[str, list[KeyedRows]] = {}
+    by_name: dict[str, list[KeyedRows]] = {}
     for keys, column in ((list(changes.assigned), values), (changes.removed, None)):
         for kind, array, places in _arrays(encode_keys(keys, where)):
             of_record = _of_bytes(record_key) if kind == "binary" else record_key
             columns = [] if column is None else [column if places is None else column.take(places)]
             rows = rows_of(array, columns, _schema(array.type), removed=column is None, record_key=of_record)
-            found.setdefault(kind, []).append(rows)
-    return {kind: merged(rows) for kind, rows in found.items()}
+            by_name.setdefault(kind, []).append(rows)
+    return {kind: merged(rows) for kind, rows in by_name.items()}
 
 
 def _schema(key: pa.DataType) -> pa.Schema:

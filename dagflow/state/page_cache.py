@@ -44,7 +44,7 @@ class PageCache:
 
     def get(self, segment: bytes, numbers: Iterable[int]) -> dict[int, bytes]:
         """Return those of some pages of a segment that are there, and are as they were put."""
-        found: dict[int, bytes] = {}
+        pages: dict[int, bytes] = {}
         stale, tick = [], int(self._clock() // _TICK)
 
         def read(database: sqlite3.Connection) -> None:
@@ -52,14 +52,14 @@ class PageCache:
                 query = "SELECT used, digest, data FROM pages WHERE segment = ? AND number = ?"
                 row = database.execute(query, (segment, number)).fetchone()
                 if row is not None and _digest(segment, number, row[2]) == row[1]:
-                    found[number] = row[2]
+                    pages[number] = row[2]
                     if row[0] != tick:
                         stale.append((tick, segment, number))
             if stale:
                 database.executemany("UPDATE pages SET used = ? WHERE segment = ? AND number = ?", stale)
 
         self._do(read)
-        return found
+        return pages
 
     def put(self, segment: bytes, pages: Mapping[int, bytes]) -> None:
         """Keep pages of a segment."""
@@ -158,12 +158,12 @@ class CachedStore:
         pages = self.cache.get(segment, numbers)
         if missing := [number for number in numbers if number not in pages]:
             runs = self._runs(missing, ranges)
-            found = self.store.read_ranges(name, [(first * PAGE, stop * PAGE) for first, stop in runs])
-            if found is None:
+            pieces = self.store.read_ranges(name, [(first * PAGE, stop * PAGE) for first, stop in runs])
+            if pieces is None:
                 return None
             fresh = {
                 number: data[(number - first) * PAGE : (number - first + 1) * PAGE]
-                for (first, stop), data in zip(runs, found, strict=True)
+                for (first, stop), data in zip(runs, pieces, strict=True)
                 for number in range(first, stop)
             }
             self.cache.put(segment, fresh)

@@ -246,17 +246,17 @@ class OpenSegment:
         """Read blocks by their numbers."""
         import pyarrow as pa
 
-        schema, found = table.schema(), []
+        schema, parts = table.schema(), []
         runs = _runs(table.blocks, numbers, _FAR_GAP if is_object_store(self._store.url) else _GAP)
         ranges = [(int(run[0]["start"]), int(run[-1]["stop"])) for run in runs]
         for run, (start, _), data in zip(runs, ranges, self._parts(ranges), strict=True):
             for block in run.tolist():
                 part = self._block(block, data[block[1] - start : block[2] - start])
                 try:
-                    found.append(KeyedRows(pa.ipc.read_record_batch(pa.py_buffer(part), schema)))
+                    parts.append(KeyedRows(pa.ipc.read_record_batch(pa.py_buffer(part), schema)))
                 except (pa.ArrowInvalid, OSError) as error:
                     raise self._damaged(f"a block of it is not readable: {error}") from error
-        return together(found)
+        return together(parts)
 
     def _block(self, block: Any, data: bytes) -> bytes:
         if hash_bytes(data)[7:].encode() != block[4]:
@@ -278,8 +278,8 @@ class OpenSegment:
         size = self.ref.size
         start = max(0, size - max(_INDEX, size // _SHARE))
         (tail,) = self._parts([(start, size + 1)])
-        if (found := start + len(tail)) != size:
-            longer = "more" if found > size else found
+        if (actual := start + len(tail)) != size:
+            longer = "more" if actual > size else actual
             raise self._damaged(f"it has {longer} bytes, and should have {size}")
         digits = tail[-_LENGTH:]
         length = int(digits) if re.fullmatch(rb"\d{10}\n", digits) else 0

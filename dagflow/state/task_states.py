@@ -307,11 +307,11 @@ class _KeyedMaps:
             groups = groups_of_partition(keys, self._task.partition)
             maps.log.take_over([chain.newest for chain in chains], window, list(self._declared), groups)
         self._shares = maps.log.shares
-        found = maps.entries([map_id for map_id, each in self._declared.items() if isinstance(each, MapState)])
+        by_id = maps.entries([map_id for map_id, each in self._declared.items() if isinstance(each, MapState)])
         values: dict[MapId, Kept] = {}
         for map_id, each in self._declared.items():
             if isinstance(each, MapState):
-                entries = found[map_id]
+                entries = by_id[map_id]
                 values[map_id] = _in_order(decode_map(each, entries.keys(), entries.values()))
             elif isinstance(each, TableState):
                 table = values[map_id] = table_of(maps.log, map_id, each)

@@ -151,13 +151,13 @@ def scan_table(
     agreed = reader.agree(blocks, None, OperatorContext(name=READER)) if blocks else None
     flow = Flow(program, TaskSpec.alone("test", RunOptions(base=".", durable=False), WindowFacts(agreed={READER: agreed})))
     scanning: Any = flow.nodes[READER].operator
-    found: Any = flow.nodes[TABLE].operator
+    table: Any = flow.nodes[TABLE].operator
     with reported_errors(), flow:
         with flow.window(0):
             flow.deliver(READER, "blocks_metadata_input", blocks)
         schema = scanning.finish()
-    if found.batches:
-        return table_of(found.batches)
+    if table.batches:
+        return table_of(table.batches)
     return pa.schema([]).empty_table() if schema is None else schema.empty_table()
 
 
@@ -257,8 +257,8 @@ class Batches(Operator):
     @property
     def batches(self) -> list[pa.RecordBatch]:
         """All batches so far."""
-        found: list[pa.RecordBatch] = self.__dict__["batches"]
-        return found
+        taken: list[pa.RecordBatch] = self.__dict__["batches"]
+        return taken
 
 
 def _program(reader: Operator) -> Program:

@@ -171,11 +171,13 @@ class _Laws:
                 ("after they came", some, standing, (extra, given, gone)),
                 ("all of them", records, {}, (given, TakenBack(given))),
             ):
-                found = self._standing(form, *chunks)
-                if any(not _equal_in_any_order(found.get(port, []), expected.get(port, [])) for port in {*found, *expected}):
+                left_over = self._standing(form, *chunks)
+                if any(
+                    not _equal_in_any_order(left_over.get(port, []), expected.get(port, [])) for port in {*left_over, *expected}
+                ):
                     raise AssertionError(
                         f"{self._name}: changes cancel: {form}, records are taken back {when}\n  records    {records!r}\n"
-                        f"  taken back {taken_back!r}\n  expected   {expected!r}\n  found      {found!r}"
+                        f"  taken back {taken_back!r}\n  expected   {expected!r}\n  found      {left_over!r}"
                     )
 
     def _standing(self, form: str, *chunks: Any) -> dict[str, list[Any]]:

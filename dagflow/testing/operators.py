@@ -315,9 +315,9 @@ class Bench:
         for port in output_ports(type(self.operator)):
             collector = flow.nodes[f"{NAME}.{port}"].operator
             assert isinstance(collector, WorkItems)
-            found = collector.take()
-            if found or port in self.emitted:
-                self.emitted.setdefault(port, []).extend(found)
+            items = collector.take()
+            if items or port in self.emitted:
+                self.emitted.setdefault(port, []).extend(items)
             if retracted := collector.take(retracted=True):
                 self.emitted.retracted.setdefault(port, []).extend(retracted)
         figures = flow.nodes[NAME].total()
@@ -417,7 +417,7 @@ def run_transform(
         reason = f"nothing says the columns of {name}"
         raise NotSupported(reason, "run_operator", f"{name}[In, Out](…), or input_schema=… and output_schema=…")
     with_values = sorted(operator.columns_with_values(types[OUTPUT]))
-    found: list[Any] = []
+    rows: list[Any] = []
     with closing(transform_runner()) as here:
         for number, records in enumerate(windows):
             transform = DataFrameTransform(
@@ -433,8 +433,8 @@ def run_transform(
             )
             for batch in here.made(transform, (fitted(batch, given, NAME) for batch in _batches(records, types[INPUT]))):
                 check_values(batch, with_values, NAME)
-                found += to_records(batch, types[OUTPUT])
-    return found
+                rows += to_records(batch, types[OUTPUT])
+    return rows
 
 
 def _batches(records: Sequence[Any], kind: Any) -> Iterator[pa.RecordBatch]:

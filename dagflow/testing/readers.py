@@ -211,8 +211,8 @@ class _Read:
 
     def returned(self) -> Iterator[tuple[int, bool, Any]]:
         """Yield the emitted records, each with its split point."""
-        found, self.found = self.found, []
-        for at, position, record in found:
+        records, self.found = self.found, []
+        for at, position, record in records:
             again = self.last is not None and self.last[0] == at and self.last[1] != position
             self.last = at, position
             yield at, not again and at not in self.tracker.within, record

@@ -209,10 +209,10 @@ class _Proof:
             self.add_up("2, cuts", [(first, cut), (cut, last)], (first, last))
 
     def add_up(self, law: str, parts: list[tuple[Any, Any]], of: tuple[Any, Any]) -> None:
-        found = [self.read(*part) for part in parts]
-        told = " + ".join(f"[{start}, {stop})" for start, stop in parts)
-        self.same(law, f"{told} is not [{of[0]}, {of[1]})", self.read(*of), [*itertools.chain(*found)])
-        for (start, stop), records in zip(parts, found, strict=True):
+        parts_read = [self.read(*part) for part in parts]
+        wording = " + ".join(f"[{start}, {stop})" for start, stop in parts)
+        self.same(law, f"{wording} is not [{of[0]}, {of[1]})", self.read(*of), [*itertools.chain(*parts_read)])
+        for (start, stop), records in zip(parts, parts_read, strict=True):
             for position, is_split_point, record in records:
                 if position < start or (is_split_point and position >= stop and stop != b""):
                     self.fail(law, f"the record at {position} is not in [{start}, {stop}), which returned it", record)
@@ -222,10 +222,10 @@ class _Proof:
             _, one = self.open(*self.bounds)
             begun = list(itertools.islice(one, count))
             _, other = self.open(*self.bounds)
-            told = f"while another reader stood after {count} records, a second one read something else"
-            self.same("3, re-entrant", told, self.whole, list(other))
-            told = f"after {count} records, another reader read all; the first one went on wrongly"
-            self.same("3, re-entrant", told, self.whole, begun + list(one))
+            wording = f"while another reader stood after {count} records, a second one read something else"
+            self.same("3, re-entrant", wording, self.whole, list(other))
+            wording = f"after {count} records, another reader read all; the first one went on wrongly"
+            self.same("3, re-entrant", wording, self.whole, begun + list(one))
 
     def splits(self) -> None:
         must: list[tuple[int, Any, Any]] = []  # after so many records, at this position or else at this fraction
@@ -239,24 +239,24 @@ class _Proof:
         trials, succeeded = [*must, *self.some(may, 400)], 0
         for count, position, wanted in trials:
             watch, reader = self.open(*self.bounds)
-            found = list(itertools.islice(reader, count))
+            records = list(itertools.islice(reader, count))
             fraction = (1 + watch.fraction_consumed) / 2 if wanted == HALF_OF_THE_REST else wanted
             at = f"fraction {fraction}" if position is None else f"position {position}"
             is_split = (
                 watch.try_split_at_fraction(fraction) is not None if position is None else watch.try_split_at_position(position)
             )
-            found += reader
-            told = f"[{self.bounds[0]}, {self.bounds[1]}) was split at {at} after {count} records"
+            records += reader
+            wording = f"[{self.bounds[0]}, {self.bounds[1]}) was split at {at} after {count} records"
             if not is_split:
-                self.same("4, splits", f"{told}, which was refused; then it", self.whole, found)
+                self.same("4, splits", f"{wording}, which was refused; then it", self.whole, records)
                 continue
             if wanted == HALF_OF_THE_REST:
                 self.splittable.append(count)
             start, stop, end = *self.bounds, watch.stop_position
             rest = self.read(end, stop)
-            succeeded += bool(found and rest)
-            self.same("4, splits", f"{told}, and with the residual [{end}, {stop})", self.whole, found + rest)
-            self.same("4, splits", f"{told}, and is not what [{start}, {end})", self.read(start, end), found)
+            succeeded += bool(records and rest)
+            self.same("4, splits", f"{wording}, and with the residual [{end}, {stop})", self.whole, records + rest)
+            self.same("4, splits", f"{wording}, and is not what [{start}, {end})", self.read(start, end), records)
         if not succeeded and len(self.points) > 1:
             self.fail(
                 "4, splits",
@@ -267,24 +267,24 @@ class _Proof:
 
     def splits_of_splits(self) -> None:
         for _ in range(self.times(20)):
-            told: list[str] = []
-            found = self._read_while_split(self.bounds, told)
-            self.same("4, splits", f"split again and again: {', '.join(told)}", self.whole, found)
+            wording: list[str] = []
+            records = self._read_while_split(self.bounds, wording)
+            self.same("4, splits", f"split again and again: {', '.join(wording)}", self.whole, records)
 
-    def _read_while_split(self, bounds: tuple[Any, Any], told: list[str]) -> list[Found]:
+    def _read_while_split(self, bounds: tuple[Any, Any], wording: list[str]) -> list[Found]:
         watch, reader = self.open(*bounds)
-        found, residuals = [], []
+        records, residuals = [], []
         for record in reader:
-            found.append(record)
+            records.append(record)
             if self.at_random.random() < 0.2:
                 fraction = watch.fraction_consumed
                 residual = watch.try_split_at_fraction(min(1.0, fraction + self.at_random.random() * (1 - fraction)))
                 if residual is not None:
-                    told.append(f"at {residual.start} after {len(found)} records from {bounds[0]} on")
+                    wording.append(f"at {residual.start} after {len(records)} records from {bounds[0]} on")
                     residuals.append((residual.start, residual.stop))
         for residual in reversed(residuals):
-            found += self._read_while_split(residual, told)
-        return found
+            records += self._read_while_split(residual, wording)
+        return records
 
     def races(self) -> None:
         interval = sys.getswitchinterval()
@@ -296,21 +296,21 @@ class _Proof:
         if not splits and has_fractions(self.make_tracker(*self.bounds)) and len(self.points) > 1:
             self.fail("5, races", "no split by another thread succeeded: nothing was tried")
 
-    def _race(self, told: str) -> int:
+    def _race(self, wording: str) -> int:
         """Read while another thread splits; return how often it did.
 
         The reader waits once, where half of its rest can be split off, so that there is a split on any machine.
         """
         watch, reader = self.open(*self.bounds)
-        found: list[Found] = []
+        results: list[Found] = []
         failed: list[BaseException] = []
         pause, tried = self.at_random.choice(self.splittable or [1]), threading.Event()
 
         def read() -> None:
             try:
                 for record in reader:
-                    found.append(record)
-                    if len(found) == pause:
+                    results.append(record)
+                    if len(results) == pause:
                         tried.wait(10)
             except BaseException as error:  # noqa: BLE001  # raised again in the thread of the test
                 failed.append(error)
@@ -325,7 +325,7 @@ class _Proof:
                 residual = watch.try_split_at_fraction(min(1.0, fraction + share * (1 - fraction)))
                 if residual is not None:
                     residuals.append((residual.start, residual.stop))
-                attempts += len(found) >= pause
+                attempts += len(results) >= pause
                 if attempts >= ATTEMPTS or (residual is not None and attempts):
                     tried.set()
         finally:
@@ -334,9 +334,9 @@ class _Proof:
         if failed:
             raise failed[0]
         for start, stop in reversed(residuals):
-            found += self.read(start, stop)
-            told += f", split at {start}"
-        self.same("5, races", f"{told} by another thread", self.whole, found)
+            results += self.read(start, stop)
+            wording += f", split at {start}"
+        self.same("5, races", f"{wording} by another thread", self.whole, results)
         return len(residuals)
 
     def efficiency(self, files: CountedFiles, buffer_bytes: int, besides_bytes: int) -> None:
@@ -369,11 +369,11 @@ class _Proof:
         if isinstance(start, int) and stop - start <= ALL_CUTS_BELOW and count > 3:
             return list(range(start, stop + 1))
         tracker = self.make_tracker(start, stop)
-        found = {tracker.position_at_fraction(self.at_random.random()) for _ in range(self.times(count))}
+        positions = {tracker.position_at_fraction(self.at_random.random()) for _ in range(self.times(count))}
         for position, _, _ in self.some(self.whole, count):
-            found |= {position, self.after(position)} | ({position - 1} if isinstance(position, int) else set())
+            positions |= {position, self.after(position)} | ({position - 1} if isinstance(position, int) else set())
         # A range is not cut at an empty key: as a stop, it would mean no end.
-        return sorted(place for place in found if start <= place and place != b"" and (stop == b"" or place <= stop))
+        return sorted(place for place in positions if start <= place and place != b"" and (stop == b"" or place <= stop))
 
     def times(self, count: int) -> int:
         """Return the number of trials that read all records, if a short file gets `count`."""
@@ -388,17 +388,17 @@ class _Proof:
         count = self.times(count)
         return values if len(values) <= count else [values[i] for i in sorted(self.at_random.sample(range(len(values)), count))]
 
-    def same(self, law: str, told: str, expected: list[Found], found: list[Found]) -> None:
+    def same(self, law: str, wording: str, expected: list[Found], found: list[Found]) -> None:
         if self.compare is not None:
             one, other = (self.compare([record for _, _, record in records]) for records in (expected, found))
             if not equal(one, other):
-                self.fail(law, f"{told}\n  expected {one!r:.500}\n  found    {other!r:.500}")
+                self.fail(law, f"{wording}\n  expected {one!r:.500}\n  found    {other!r:.500}")
         elif not equal(expected, found):
-            self.fail(law, f"{told}{difference(expected, found)}")
+            self.fail(law, f"{wording}{difference(expected, found)}")
 
-    def fail(self, law: str, told: str, record: Any = None, help: str | None = None) -> NoReturn:
+    def fail(self, law: str, wording: str, record: Any = None, help: str | None = None) -> NoReturn:
         shown = f"\n  record {record!r:.200}" if record is not None else ""
-        raise AssertionError(f"law {law}: {self.path}: {told}{shown}" + (f"\n  help: {help}" if help else ""))
+        raise AssertionError(f"law {law}: {self.path}: {wording}{shown}" + (f"\n  help: {help}" if help else ""))
 
 
 def equal(one: Any, other: Any) -> bool:
@@ -432,12 +432,12 @@ def difference(expected: list[Any], found: list[Any]) -> str:
     first = next(
         (i for i, (a, b) in enumerate(zip(expected, found, strict=False)) if not equal(a, b)), min(len(expected), len(found))
     )
-    told, seen = [], [*found[:first]]
+    wording, seen = [], [*found[:first]]
     for record in found[first : first + 20]:
         is_known = any(equal(record, known) for known in expected)
         if not is_known or any(equal(record, known) for known in seen):
-            told.append(f"{'twice' if is_known else 'new  '} {record!r:.200}")
+            wording.append(f"{'twice' if is_known else 'new  '} {record!r:.200}")
         seen.append(record)
-    told += [f"lost  {record!r:.200}" for record in expected[first : first + 20] if not any(equal(record, f) for f in found)]
-    told = told or [f"order {record!r:.200}" for record in found[first : first + 3]]
-    return "".join(f"\n  {line}" for line in told[:6]) + f"\n  ({len(expected)} records expected, {len(found)} found)"
+    wording += [f"lost  {record!r:.200}" for record in expected[first : first + 20] if not any(equal(record, f) for f in found)]
+    wording = wording or [f"order {record!r:.200}" for record in found[first : first + 3]]
+    return "".join(f"\n  {line}" for line in wording[:6]) + f"\n  ({len(expected)} records expected, {len(found)} found)"

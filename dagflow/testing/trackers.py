@@ -98,15 +98,15 @@ class Watched:
     def look(self) -> float:
         """Check the consumed fraction: between 0 and 1, never less than before, 1 after a refused claim."""
         with self._lock:
-            is_over, found = self._is_over, self.inner.fraction_consumed
-            if not 0.0 <= found <= 1.0:
-                self.wrong(f"says that {found} of it is consumed: a fraction is from 0.0 to 1.0")
-            if found < self._fraction - ROUNDING:
-                self.wrong(f"says that {found} of it is consumed, and said {self._fraction} before: the fraction never falls")
-            if is_over and found != 1.0:
-                self.wrong(f"says that {found} of it is consumed after it has refused a claim: then all of it is, 1.0")
-            self._fraction = max(self._fraction, found)
-            return found
+            is_over, consumed = self._is_over, self.inner.fraction_consumed
+            if not 0.0 <= consumed <= 1.0:
+                self.wrong(f"says that {consumed} of it is consumed: a fraction is from 0.0 to 1.0")
+            if consumed < self._fraction - ROUNDING:
+                self.wrong(f"says that {consumed} of it is consumed, and said {self._fraction} before: the fraction never falls")
+            if is_over and consumed != 1.0:
+                self.wrong(f"says that {consumed} of it is consumed after it has refused a claim: then all of it is, 1.0")
+            self._fraction = max(self._fraction, consumed)
+            return consumed
 
     # Splits
 
@@ -225,13 +225,13 @@ def _check_fractions(watched: Watched) -> bool:
         return False
     ends = {0: last, 10: stop}
     for step in range(11):
-        found = inner.position_at_fraction(step / 10)
-        where = f"has {shown(found)} as its position at the fraction {step / 10}"
-        if found != ends.get(step, found):
+        position = inner.position_at_fraction(step / 10)
+        where = f"has {shown(position)} as its position at the fraction {step / 10}"
+        if position != ends.get(step, position):
             watched.wrong(f"{where}, not its {'stop' if step else 'start'}")
-        if found != stop and (found < last or not is_before(found, stop)):
+        if position != stop and (position < last or not is_before(position, stop)):
             watched.wrong(f"{where}, and {shown(last)} before that: positions rise to the stop")
-        last = found if found != stop else last
+        last = position if position != stop else last
     return True
 
 

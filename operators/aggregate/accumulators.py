@@ -394,8 +394,8 @@ def _digits_of_halves(high: Ints, low: Ints) -> pa.Array:
     codes = np.arange(len(high))
     place = _BIAS // _DIGIT
     digits = ((place, low & _MASK), (place + 1, (low >> _DIGIT) + ((high & _MASK) << 2)), (place + 2, (high >> _DIGIT) << 2))
-    found = [(codes[numbers != 0], np.full(np.count_nonzero(numbers), at), numbers[numbers != 0]) for at, numbers in digits]
-    codes, places, numbers = (np.concatenate(each) for each in zip(*found, strict=True))
+    parts = [(codes[numbers != 0], np.full(np.count_nonzero(numbers), at), numbers[numbers != 0]) for at, numbers in digits]
+    codes, places, numbers = (np.concatenate(each) for each in zip(*parts, strict=True))
     return counts_of(codes, pa.array(places, pa.int32()), numbers, len(high))
 
 
@@ -544,27 +544,27 @@ def _grouped(columns: dict[str, tuple[Any, str]], codes: Ints, groups: int) -> d
     """Return columns of values by group, each made by a function of Acero; null for groups without rows."""
     table = pa.table({"code": codes, **{name: column for name, (column, _) in columns.items()}})
     wanted = [([name], f"hash_{function}", None, name) for name, (_, function) in columns.items()]
-    found = computed_by("aggregate", acero().AggregateNodeOptions(wanted, keys=["code"]), table)
+    result = computed_by("aggregate", acero().AggregateNodeOptions(wanted, keys=["code"]), table)
     place = np.full(groups, -1, np.int64)
-    place[found.column("code").to_numpy()] = np.arange(found.num_rows)
+    place[result.column("code").to_numpy()] = np.arange(result.num_rows)
     at = pa.array(place, mask=place < 0)
-    return {name: found.column(name).combine_chunks().take(at) for name in columns}
+    return {name: result.column(name).combine_chunks().take(at) for name in columns}
 
 
 def _added(columns: dict[str, pa.ChunkedArray], codes: Ints, groups: int) -> dict[str, pa.Array]:
     """Return the sums of columns by group. Integers are added up by numpy, in a third of Acero's time."""
-    found: dict[str, pa.Array] = {}
+    totals: dict[str, pa.Array] = {}
     for name, column in columns.items():
         if t.is_decimal256(column.type) and (sums_of_long := _sums_of_long(codes, column, groups)) is not None:
-            found[name] = sums_of_long
+            totals[name] = sums_of_long
             continue
         if column.type != pa.int64() or column.null_count:
-            found |= _grouped({name: (column, "sum")}, codes, groups)
+            totals |= _grouped({name: (column, "sum")}, codes, groups)
             continue
         sums = np.zeros(groups, np.int64)
         np.add.at(sums, codes, column.to_numpy())
-        found[name] = pa.array(sums)
-    return found
+        totals[name] = pa.array(sums)
+    return totals
 
 
 def _summed(codes: Ints, values: Any, groups: int, sign: int) -> pa.Array:

@@ -339,10 +339,10 @@ class Aggregate(_OneAggregate[T, K, V], Generic[T, K, V]):
             for start in range(0, batch.num_rows, ROWS_OF_A_BATCH):
                 emit_batch(batch.slice(start, ROWS_OF_A_BATCH))
             return
-        found: Iterable[Any] = table.column(names[0] if keys is None else CODE).to_pylist()
-        found = found if keys is None else map(keys.__getitem__, found)
+        group_keys: Iterable[Any] = table.column(names[0] if keys is None else CODE).to_pylist()
+        group_keys = group_keys if keys is None else map(keys.__getitem__, group_keys)
         emit: Callable[[Any], None] = self.output.retract if retracts else self.output.emit
-        for key, value in zip(found, values if isinstance(values, list) else values.to_pylist(), strict=True):
+        for key, value in zip(group_keys, values if isinstance(values, list) else values.to_pylist(), strict=True):
             if self.has_rows:
                 emit({**dict(zip(names, key if len(names) > 1 else (key,), strict=True)), VALUE: value})
             else:

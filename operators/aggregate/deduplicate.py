@@ -252,8 +252,8 @@ class Deduplicate(FirstOfEach[T], Generic[T]):
     def _emit_change(self) -> None:
         """Count how often each record is there; where none may be taken back, once is enough."""
         keys, numbers = pa.array(map(key_of_content, self.numbers), pa.binary()), np.array([*self.numbers.values()])
-        found = self.kept.lookup(keys)
-        before = pc.fill_null(found.column(ROWS), 0).to_numpy() if found.num_columns else numbers * 0
+        looked_up = self.kept.lookup(keys)
+        before = pc.fill_null(looked_up.column(ROWS), 0).to_numpy() if looked_up.num_columns else numbers * 0
         now = before + numbers if self.input.is_changing else np.ones(len(keys), np.int64)
         now = self._context.standing(now, lambda at: {"content": b", ".join(list(self.numbers)[at])})
         came, changed, gone = (before == 0) & (now > 0), (before != now) & (now > 0), (before > 0) & (now == 0)

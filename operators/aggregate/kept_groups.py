@@ -102,12 +102,12 @@ def add_groups(
         for name in names:
             if f"={name}" in before_now.names:  # not one that files of this launch are the first to have
                 check_alike(name, before_now.field(f"={name}").type, table.schema.field(name).type)
-    found, places = kept.lookup(keys), np.zeros(0, np.int64)
+    kept_rows, places = kept.lookup(keys), np.zeros(0, np.int64)
     before, after = table.slice(0, 0), table
-    if found.num_columns:
-        is_there = found.column(ROWS).is_valid().to_numpy(zero_copy_only=False)
+    if kept_rows.num_columns:
+        is_there = kept_rows.column(ROWS).is_valid().to_numpy(zero_copy_only=False)
         places = np.flatnonzero(is_there)
-        before, known = as_groups(pa.Table.from_batches([found.filter(pa.array(is_there))]), aggregates)
+        before, known = as_groups(pa.Table.from_batches([kept_rows.filter(pa.array(is_there))]), aggregates)
         if {each.name for each in known if each.keeps_all} != {each.name for each in accumulators if each.keeps_all}:
             raise RowsNotKept(now="may" if any(each.keeps_all for each in accumulators) else "may not")
         parts = {part for each in accumulators for part in each.parts}

@@ -73,14 +73,14 @@ def results_of_rows(rows: pa.Array, kind: pa.DataType) -> pa.Array:
     basic = _basic(kind)
     if t.is_null(basic):
         return pa.nulls(len(values))
-    found = pa.array(values, pa.binary())
+    texts = pa.array(values, pa.binary())
     if t.is_binary(basic) or t.is_string(basic):
-        return found.cast(kind)
+        return texts.cast(kind)
     width = pa.binary(basic.bit_width // 8)
     fixed = pa.array([bytes(width.byte_width) if value is None else value for value in values], width)
     whole = pa.Array.from_buffers(basic, len(values), [None, fixed.buffers()[1]])
     whole = whole.cast(kind, safe=False) if basic != kind else whole
-    return pc.if_else(found.is_valid(), whole, pa.scalar(None, kind))
+    return pc.if_else(texts.is_valid(), whole, pa.scalar(None, kind))
 
 
 def _result(row: bytes) -> bytes | None:

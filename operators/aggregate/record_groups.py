@@ -134,12 +134,12 @@ class RecordGrouping:
 
     def add_partials(self, state: RecordGroups, partials: Iterable[Partial]) -> None:
         """Take in what `partials` has made."""
-        found: dict[Accumulator, tuple[list[int], list[tuple[Any, ...]]]] = {}
+        by_accumulator: dict[Accumulator, tuple[list[int], list[tuple[Any, ...]]]] = {}
         for partial in partials:
-            codes, parts = found.setdefault(partial.accumulator, ([], []))
+            codes, parts = by_accumulator.setdefault(partial.accumulator, ([], []))
             codes.append(state.codes[partial.key])
             parts.append(partial.parts)
-        for accumulator, (codes, parts) in found.items():
+        for accumulator, (codes, parts) in by_accumulator.items():
             types = {ROWS: pa.int64(), **accumulator.parts}
             columns = zip(types.items(), zip(*parts, strict=True), strict=True)
             table = {name: pa.array(column, kind) for (name, kind), column in columns}

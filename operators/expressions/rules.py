@@ -196,8 +196,8 @@ def _least(number: float, scale: int) -> int:
     (7, 8, 0)
     """
     middle = (Fraction(math.nextafter(number, -math.inf)) + Fraction(number)) / 2 * 10**scale
-    found: int = math.ceil(middle)
-    return found if float(Fraction(found, 10**scale)) >= number else found + 1
+    least: int = math.ceil(middle)
+    return least if float(Fraction(least, 10**scale)) >= number else least + 1
 
 
 def _between(value: Operand, low: Operand, high: Operand) -> Any:

@@ -352,15 +352,15 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
 
     def _repeating(self, groups: Sequence[tuple[int, int]]) -> list[str]:
         """Return the columns of text or bytes with dictionaries: a plain value would have four bytes for its length alone."""
-        metadata, found = self._file.metadata, []
+        metadata, names = self._file.metadata, []
         kinds = {field.name: field.type for field in self._schema}
         for n in range(metadata.num_columns):
             name = metadata.schema.column(n).path
             if name in self._columns and kinds.get(name) in (pa.string(), pa.binary()):
                 chunks = [metadata.row_group(group).column(n) for _, group in groups]
                 if chunks and all(chunk.total_uncompressed_size < 3 * chunk.num_values for chunk in chunks):
-                    found.append(name)
-        return found
+                    names.append(name)
+        return names
 
     def _size(self, group: Any) -> int:
         """Return the number of bytes the wanted columns of a row group have, as they are encoded."""

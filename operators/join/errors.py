@@ -115,11 +115,11 @@ class JoinColumnsDiffer(RunError, ValueError):
     example = {"operator": "join", "window": 3, "found": (("city", "string"),), "said": (("town", "string"),)}
 
     def message(self) -> str:
-        found, said = (", ".join(f"{name}: {kind}" for name, kind in columns) for columns in (self.found, self.said))
+        arrived, said = (", ".join(f"{name}: {kind}" for name, kind in columns) for columns in (self.found, self.said))
         return (
             f"operator {self.operator!r}: in window {self.window}, the right side does not have the columns of right_columns\n"
             f"  right_columns  {said}\n"
-            f"  arrived        {found}\n"
+            f"  arrived        {arrived}\n"
             "  help: declare the columns that arrive, or change them: with Map, or with columns and schema of the reader"
         )
 

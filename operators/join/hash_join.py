@@ -329,13 +329,13 @@ class HashJoin(Operator, Generic[L, R, O]):
         if kind.right and not knows_left and rights.num_rows:
             raise self._rows.unknown("left")
         tries_all = self.where is not None and not kind.is_inner
-        found = pairs_at_once(self.how, lefts.select(left.by), rights.select(right.by)) if is_whole and not tries_all else None
-        if found is not None:
+        at_once = pairs_at_once(self.how, lefts.select(left.by), rights.select(right.by)) if is_whole and not tries_all else None
+        if at_once is not None:
 
             def holds(pair: Pairs) -> Marks:
                 return self._rows.holds(lefts, rights, pair, self.where)
 
-            pairs: Any = [(), found if self.where is None else (pairs_where(pair, holds) for pair in found)]
+            pairs: Any = [(), at_once if self.where is None else (pairs_where(pair, holds) for pair in at_once)]
         else:
             arrived = left.arrived(lefts, lefts_of), right.arrived(rights, rights_of)
             change = changed(kind, *arrived, (left.kept, right.kept), self.counts, loads_all=tries_all)

@@ -154,12 +154,10 @@ class KeptRows:
         """Return kept rows, with the columns of a schema."""
         if not len(keys):
             return pa.RecordBatch.from_pylist([], schema)
-        found = self.table.lookup(keys)
-        there = set(found.schema.names)
+        rows = self.table.lookup(keys)
+        there = set(rows.schema.names)
         columns = [
-            found.column(name).cast(field.type)
-            if (name := f"{_PREFIX}{field.name}") in there
-            else pa.nulls(len(found), field.type)
+            rows.column(name).cast(field.type) if (name := f"{_PREFIX}{field.name}") in there else pa.nulls(len(rows), field.type)
             for field in schema
         ]
         return pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -205,9 +203,9 @@ def ranks(codes: Ints) -> Ints:
     """
     order = order_of(codes)
     first = np.flatnonzero(np.append(True, codes[order][1:] != codes[order][:-1]))
-    found = np.empty(len(codes), np.int64)
-    found[order] = _counted_up(np.diff(np.append(first, len(codes))))
-    return found
+    result = np.empty(len(codes), np.int64)
+    result[order] = _counted_up(np.diff(np.append(first, len(codes))))
+    return result
 
 
 def _counted_up(counts: Ints) -> Ints:
@@ -216,5 +214,5 @@ def _counted_up(counts: Ints) -> Ints:
     >>> _counted_up(np.array([2, 0, 3])).tolist()
     [0, 1, 0, 1, 2]
     """
-    found: Ints = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    return found
+    numbers: Ints = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    return numbers

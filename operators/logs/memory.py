@@ -150,12 +150,12 @@ class MemoryClient:
 
     def offsets_at(self, partitions: Sequence[LogPartition], time: int) -> list[int]:
         """See LogClient."""
-        found = []
+        starts = []
         for each in partitions:
             messages = self.log.topics[each.topic][each.partition].messages
             offsets = (message.offset for message in messages if message.time is not None and message.time >= time)
-            found.append(next(offsets, each.end))
-        return found
+            starts.append(next(offsets, each.end))
+        return starts
 
     def open(self, topic: str, partition: int, start: int, identity: str | None) -> MemoryStream:
         """See LogClient."""

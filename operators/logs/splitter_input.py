@@ -172,8 +172,12 @@ class AbstractLogSplitterInput(LogPlanning, PollingInput):
         """Raise ValueError for properties that no log can have."""
         with all_problems(super().check) as problems:
             problems.extend(topic_problems(self.topics))
-            found = (start_problem(self.start), event_time_problem(self.event_time), value_format_problem(self.value_format))
-            problems.extend(problem for problem in found if problem is not None)
+            problems_of_start = (
+                start_problem(self.start),
+                event_time_problem(self.event_time),
+                value_format_problem(self.value_format),
+            )
+            problems.extend(problem for problem in problems_of_start if problem is not None)
             problems.extend(below_one(self, "block_records", "window_blocks"))
 
     def check_inputs(self, context: OperatorContext) -> None:

@@ -150,10 +150,10 @@ def _computed(
         try:
             return computed_by(node, options(quick), table)
         except ARROW_ERRORS:
-            found = computed_by(node, options(arrows), table)  # an error of its own says nothing of digits
+            result = computed_by(node, options(arrows), table)  # an error of its own says nothing of digits
             for each in several:
                 forget_narrow(each, batch.schema)
-            return found
+            return result
     return computed_by(node, options(arrows), table)
 
 

@@ -152,6 +152,20 @@ def test_one_name_is_one_class() -> None:
     assert [name for name, count in names.items() if count > 1] == []
 
 
+def test_no_local_is_named_by_a_bare_participle() -> None:
+    """A noun says what it holds."""
+    modules = (path for folder in ("dagflow", "operators", "apps") for path in (ROOT / folder).rglob("*.py"))
+    named = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in modules
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(function, ast.FunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in ("found", "told")
+    ]
+    assert not named
+
+
 @pytest.mark.parametrize(
     ("kind", "text", "names"),
     [

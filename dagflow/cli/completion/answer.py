@@ -110,12 +110,12 @@ def _settings(incomplete: str, application: str) -> list[Candidate]:
             own += [Candidate(f"{name}=", of_run[name]["help"]) for name in of_run if name.startswith(incomplete)]
         return [*own, *([Candidate("operator.")] if any(key.name.startswith("operator.") for key in fitting) else [])]
     depth = incomplete.count(".")
-    found: dict[str, Candidate] = {}
+    candidates: dict[str, Candidate] = {}
     for key in fitting:
         parts = key.name.split(".")
         head = ".".join(parts[: depth + 1])
-        found.setdefault(head, Candidate(f"{head}.") if len(parts) > depth + 1 else Candidate(f"{head}=", key.annotation))
-    return list(found.values())
+        candidates.setdefault(head, Candidate(f"{head}.") if len(parts) > depth + 1 else Candidate(f"{head}=", key.annotation))
+    return list(candidates.values())
 
 
 def _words(shell: str, environ: Mapping[str, str]) -> tuple[list[str], str]:

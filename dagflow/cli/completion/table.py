@@ -38,7 +38,7 @@ def make_table() -> dict[str, Any]:
     from dagflow.cli.group import COMMANDS, commands
 
     context = click.Context(commands)
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for name, text in COMMANDS.items():
         command = commands.get_command(context, name)
         assert command is not None
@@ -47,8 +47,8 @@ def make_table() -> dict[str, Any]:
         options.append(
             {"names": ["--help"], "hidden": False, "value": False, "setting": None, "help": "Show this message and exit."}
         )
-        found[name] = {"help": text, "options": options, "arguments": arguments}
-    return found
+        entries[name] = {"help": text, "options": options, "arguments": arguments}
+    return entries
 
 
 def _option(option: Any) -> dict[str, Any]:

@@ -209,10 +209,10 @@ def lines(path: str) -> pa.RecordBatch:
 def _lines(data: bytes) -> pa.RecordBatch:
     import pyarrow as pa
 
-    found = data.split(b"\n")
-    if found[-1] == b"":
-        found.pop()
-    texts = pa.array([line.removesuffix(b"\r") for line in found], pa.binary())
+    lines = data.split(b"\n")
+    if lines[-1] == b"":
+        lines.pop()
+    texts = pa.array([line.removesuffix(b"\r") for line in lines], pa.binary())
     return pa.RecordBatch.from_arrays([texts.cast(pa.string())], names=["value"])
 
 

@@ -105,7 +105,7 @@ def net_handlers(operator: Operator) -> Iterator[DagError]:
             continue
         net, name, function = f"@{port}.net", forms[NET], inspect.unwrap(getattr(cls, forms[NET]))
         others = " and ".join(f"@{port}.{_DECORATORS[MARKS, form]}" for form in forms if form != NET)
-        for wrong, reason, told in (
+        for wrong, reason, help_ in (
             (
                 others and mark.when is None,
                 f"port {port!r} has {net} and {others}, but only {name}() would be called",
@@ -124,7 +124,7 @@ def net_handlers(operator: Operator) -> Iterator[DagError]:
             ),
         ):
             if wrong:
-                yield NetHandlerWrong(cls.__qualname__, f"{reason} ({line_of(function)})", told)
+                yield NetHandlerWrong(cls.__qualname__, f"{reason} ({line_of(function)})", help_)
 
 
 def names_taken(cls: type, base: type) -> Iterator[DagError]:
@@ -243,8 +243,8 @@ def shared_values(cls: type) -> dict[tuple[type, str], Any]:
 
 def handler_signatures(operator: Operator) -> Iterator[DagError]:
     """Yield handlers that cannot be called with the argument of their form."""
-    for marks, found in ((MARKS, handlers_of(type(operator))), (COMBINES, combiners_of(type(operator)))):
-        for forms in found.values():
+    for marks, handlers in ((MARKS, handlers_of(type(operator))), (COMBINES, combiners_of(type(operator)))):
+        for forms in handlers.values():
             for form, name in forms.items():
                 called = _CALLED[_DECORATORS[marks, form]]
                 yield from _callable_with(operator, name, called, called.count(","))
@@ -272,9 +272,14 @@ def handler_types(cls: type) -> Iterator[DagError]:
             annotated = hints.get(parameters[0]) if parameters else None
             if annotated is None or port not in ports:
                 continue
-            told, reason = _given(substitute(ports[port].declared_type, {}), form, substitute(annotated, {}))
+            given, reason = _given(substitute(ports[port].declared_type, {}), form, substitute(annotated, {}))
             if reason is not None:
-                ends = {"port_type": told, "handler_type": type_name(annotated), "difference": reason, "where": line_of(function)}
+                ends = {
+                    "port_type": given,
+                    "handler_type": type_name(annotated),
+                    "difference": reason,
+                    "where": line_of(function),
+                }
                 yield HandlerTypeWrong(operator=cls.__qualname__, method=name, port=port, **ends)
 
 

@@ -288,8 +288,8 @@ class DAG:
             port: InputPort[Any] = getattr(owner, names[0])
             return port
         got = f"{type(owner).__name__}, which has {'several' if names else 'none'}" + (f" ({', '.join(names)})" if names else "")
-        told = f"name one: port.to(operator.{names[0]})" if names else "a stream leads to an operator with an input port"
-        self._problems.append(NotAnOperator("an operator with one input port", got, where, told))
+        help_ = f"name one: port.to(operator.{names[0]})" if names else "a stream leads to an operator with an input port"
+        self._problems.append(NotAnOperator("an operator with one input port", got, where, help_))
         return None
 
     def _lead_to(self, source: OutputPort[Any], sink: InputPort[Any], where: str) -> None:
@@ -361,8 +361,8 @@ class DAG:
         """
         wanted = f"an {'input' if kind is InputPort else 'output'} port ({sayer} {said_by!r})"
         if isinstance(port, kind) and port.operator is None:
-            told = f"name the port of the operator that dag.add_operator() has returned: operator.{port.name}"
-            self._problems.append(NotAnOperator(wanted, f"port {port.name!r} of a class", where, told))
+            help_ = f"name the port of the operator that dag.add_operator() has returned: operator.{port.name}"
+            self._problems.append(NotAnOperator(wanted, f"port {port.name!r} of a class", where, help_))
             return None
         if not isinstance(port, kind):
             got = repr(port)

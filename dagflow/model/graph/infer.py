@@ -78,29 +78,29 @@ def _bases(cls: type, bindings: Bindings) -> None:
 @cached
 def _arguments_of_bases(cls: type) -> list[tuple[Any, Any]]:
     """Return the variables of base classes, each with its argument, in the order in which they are bound."""
-    found = []
+    arguments = []
     for base in getattr(cls, "__orig_bases__", ()):
         origin = get_origin(base)
         if isinstance(origin, type) and issubclass(origin, Component):
             pairs = zip(getattr(origin, "__parameters__", ()), get_args(base), strict=False)
-            found += [pair for pair in pairs if is_variable(pair[1]) or not variables_in(pair[1])]
-            found += _arguments_of_bases(origin)
+            arguments += [pair for pair in pairs if is_variable(pair[1]) or not variables_in(pair[1])]
+            arguments += _arguments_of_bases(origin)
     for base in cls.__bases__:
         if issubclass(base, Component) and base is not Component:
-            found += _arguments_of_bases(base)
-    return found
+            arguments += _arguments_of_bases(base)
+    return arguments
 
 
 def _with_stand_ins(cls: type, variables: set[Any]) -> set[Any]:
     """Return variables of base classes with those of subclasses that stand in their places: A in `class Mine(Map[A, B])`."""
-    found = set(variables)
+    arguments = set(variables)
     for base in getattr(cls, "__orig_bases__", ()):
         origin = get_origin(base)
         if isinstance(origin, type) and issubclass(origin, Component):
-            found |= _with_stand_ins(origin, found)
+            arguments |= _with_stand_ins(origin, arguments)
             pairs = zip(getattr(origin, "__parameters__", ()), get_args(base), strict=False)
-            found |= {argument for variable, argument in pairs if variable in found and is_variable(argument)}
-    return found
+            arguments |= {argument for variable, argument in pairs if variable in arguments and is_variable(argument)}
+    return arguments
 
 
 def port_types(operator: Component, bindings: Bindings) -> dict[str, Any]:

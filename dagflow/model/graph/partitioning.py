@@ -24,8 +24,8 @@ def partitioner_of(node: OperatorNode) -> Any:
 def parallel_of(node: OperatorNode, port: str) -> bool | None:
     """Return whether an input port is parallel with the operator upstream: by the attribute, else by its declaration."""
     declared = input_ports(type(node.operator))[port].partition_parallel
-    found: bool | None = node.port_attributes.get(port, {}).get("partition_parallel", declared)
-    return found
+    is_parallel: bool | None = node.port_attributes.get(port, {}).get("partition_parallel", declared)
+    return is_parallel
 
 
 def key_given(node: OperatorNode, port: str) -> Any:
@@ -79,8 +79,8 @@ def wrong_keys(
         mark = net_mark(node.operator, port)
         if mark is not None and (key is None or not {*key.columns} <= {*(mark.names or key.columns)}):
             unmet = f"equal rows of port {port!r}, which @{port}.net counts, may be in two partitions: its key is {key}"
-            told = f'{port} = InputPort[…](partition_by="*"), or partition by some of the columns in @{port}.net(names=[…])'
-            yield NetHandlerWrong(type(node.operator).__qualname__, f"{unmet} ({node.where})", told)
+            help_ = f'{port} = InputPort[…](partition_by="*"), or partition by some of the columns in @{port}.net(names=[…])'
+            yield NetHandlerWrong(type(node.operator).__qualname__, f"{unmet} ({node.where})", help_)
         if key is None:
             continue
         known = columns(PortName(node.name, port))

@@ -350,8 +350,8 @@ class OutputPort(Port, Generic[OneRecordType]):
         """
         dag = None if self.operator is None else vars(self.operator).get(DAG_OF)
         if dag is None:
-            told = "add its operator to the DAG first: dag.add_operator(…), or by port.to(…) of another port"
-            raise NotAnOperator("a port of an operator in a DAG", repr(self), caller(), told)
+            help_ = "add its operator to the DAG first: dag.add_operator(…), or by port.to(…) of another port"
+            raise NotAnOperator("a port of an operator in a DAG", repr(self), caller(), help_)
         return dag.connect(self, target, name)
 
     def unbind(self) -> None:

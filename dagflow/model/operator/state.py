@@ -119,10 +119,10 @@ def state_fields(cls: Any) -> dict[str, StateField[Any]]:
 
 @functools.cache
 def _state_fields(cls: Any) -> dict[str, StateField[Any]]:
-    found: dict[str, StateField[Any]] = {}
+    fields: dict[str, StateField[Any]] = {}
     for klass in reversed(cls.__mro__):
-        found.update({name: value for name, value in vars(klass).items() if isinstance(value, StateField)})
-    return found
+        fields.update({name: value for name, value in vars(klass).items() if isinstance(value, StateField)})
+    return fields
 
 
 @functools.cache

@@ -117,15 +117,15 @@ class KeyedTable:
 
         from dagflow.arrow_types.buffers import of_numbers, order_of
 
-        found: Found = []
+        parts: Found = []
         schema = self.columns
         for part in self._keys(keys) if schema is not None else ():
             if not self._may_have(part.kind, part.codes):
                 continue
             order = order_of(part.codes)
             for at, rows, numbers in self._found(part.kind, part.codes[order], part.keys.take(of_numbers(order))):
-                found.append((part.places[order[at]], rows, numbers))
-        return _together(found, len(keys), schema or pa.schema([]))
+                parts.append((part.places[order[at]], rows, numbers))
+        return _together(parts, len(keys), schema or pa.schema([]))
 
     def put(self, keys: pa.Array | pa.RecordBatch | TableKeys, columns: Mapping[str, pa.Array]) -> None:
         """Put rows in the place of those that the keys have. Raises TypeError for other columns than those that are declared.
@@ -178,30 +178,32 @@ class KeyedTable:
         parts += [] if self.saved_rows is None else map(self.saved_rows.marks, KINDS)
         for start, stop in itertools.pairwise(edges(parts, max_bytes)):
             ranges = [(start, stop)] if groups is None else ranges_of(groups, start, stop)
-            found = [rows for each in ranges for rows in self.all_rows(*each).values()]
-            if found or groups is None:
-                yield [rows.batch.select([KEY, *self.columns.names]) for rows in found]  # type: ignore[union-attr]
+            pieces = [rows for each in ranges for rows in self.all_rows(*each).values()]
+            if pieces or groups is None:
+                yield [rows.batch.select([KEY, *self.columns.names]) for rows in pieces]  # type: ignore[union-attr]
 
     def all_rows(self, start: int = 0, stop: int = END) -> dict[str, KeyedRows]:
         """Return all rows, by type of key, with codes in `[start, stop)`."""
-        found = {}
+        tables = {}
         for kind in KINDS:
             saved = None if self.saved_rows is None else self.saved_rows.rows(kind, start, stop)
             changed = [rows.between(start, stop) for each, rows in self._changes if each == kind]
             if saved is not None or changed:
                 rows = merged([*([saved] if saved is not None else []), *changed]).without_removed()
                 if len(rows):
-                    found[kind] = self._alike(rows)
-        return found
+                    tables[kind] = self._alike(rows)
+        return tables
 
     def changes(self) -> dict[str, KeyedRows | Runs]:
         """Return the rows that were put or removed since it was last saved, by type of key."""
-        found: dict[str, KeyedRows | Runs] = {}
+        changed: dict[str, KeyedRows | Runs] = {}
         for kind in dict.fromkeys(kind for kind, _ in self._changes):
             parts = [rows for each, rows in self._changes if each == kind]
             in_memory = [rows for rows in parts if isinstance(rows, KeyedRows)]
-            found[kind] = self._alike(merged(in_memory)) if len(in_memory) == len(parts) else Runs(parts, self._schema(parts[-1]))
-        return found
+            changed[kind] = (
+                self._alike(merged(in_memory)) if len(in_memory) == len(parts) else Runs(parts, self._schema(parts[-1]))
+            )
+        return changed
 
     def restore(self, kind: str, rows: KeyedRows) -> None:
         """Put rows that `all_rows` of another table has returned."""
@@ -278,7 +280,7 @@ class KeyedTable:
         import numpy as np
         import pyarrow as pa
 
-        found: Found = []
+        parts: Found = []
         waiting = np.arange(len(codes))
         for each, changed in reversed(self._changes):
             if each != kind or not len(waiting):
@@ -290,14 +292,14 @@ class KeyedTable:
             is_hit = at >= 0
             hits, at = waiting[is_hit], at[is_hit]
             there = ~rows.removed[at]
-            found.append((hits[there], rows, at[there]))
+            parts.append((hits[there], rows, at[there]))
             waiting = waiting[~is_hit]
         if self.saved_rows is not None and len(waiting) == len(codes):
-            found += self.saved_rows.find(kind, codes, keys)
+            parts += self.saved_rows.find(kind, codes, keys)
         elif self.saved_rows is not None and len(waiting):
             others = self.saved_rows.find(kind, codes[waiting], keys.take(pa.array(waiting)))
-            found += [(waiting[places], rows, at) for places, rows, at in others]
-        return [each for each in found if len(each[0])]
+            parts += [(waiting[places], rows, at) for places, rows, at in others]
+        return [each for each in parts if len(each[0])]
 
     def _bound(self) -> None:
         """Let changes wait in a file, where they are too large for memory."""

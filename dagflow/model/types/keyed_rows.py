@@ -293,21 +293,21 @@ class KeyedRows:
         """Return the numbers of the rows of keys, -1 where there is none. `codes`: those of the keys at `places`, sorted."""
         import numpy as np
 
-        found = np.full(len(places), -1, dtype=np.int64)
+        rows = np.full(len(places), -1, dtype=np.int64)
         if not len(self) or not len(places):
-            return found
+            return rows
         own = self.codes
         at = np.searchsorted(own, codes)
         asked = np.flatnonzero(at < len(own))
         asked = asked[own[at[asked]] == codes[asked]]
         while len(asked):
             same = same_keys(self.batch.column(KEY), at[asked], keys, places[asked])
-            found[asked[same]] = at[asked[same]]
+            rows[asked[same]] = at[asked[same]]
             asked = asked[~same]  # another key with the same code: it may be the next one
             at[asked] += 1
             asked = asked[at[asked] < len(own)]
             asked = asked[own[at[asked]] == codes[asked]]
-        return found
+        return rows
 
     @cached_property
     def weight(self) -> int:

@@ -316,11 +316,11 @@ class Router:
         try:
             return self._known[key]
         except (KeyError, TypeError):
-            found = self._assignment.of_group(self._group(key))
+            partition = self._assignment.of_group(self._group(key))
             if len(self._known) < self._KNOWN:
                 with contextlib.suppress(TypeError):  # a list has no hash of Python's
-                    self._known[key] = found
-            return found
+                    self._known[key] = partition
+            return partition
 
     def of_batch(self, batch: pa.RecordBatch) -> np.ndarray[Any, Any]:
         """Return the partitions of the rows of a batch, of a key of columns. Raises ColumnNotThere, KeyNotHashable."""

@@ -88,7 +88,7 @@ def never_plain(tp: Any, above: frozenset[Any] = frozenset()) -> str | None:
         return None
     if attrs.has(kind):
         fields = [never_plain(evaluated(field.type, kind), above | {tp}) for field in attrs.fields(kind) if field.init]
-        return next((f"{found} in {kind.__qualname__}" for found in fields if found), None)
+        return next((f"{reason} in {kind.__qualname__}" for reason in fields if reason), None)
     may_be = issubclass(kind, bytes | ReaderRecord) or inspect.isabstract(kind) or is_protocol(kind)
     return None if may_be else f"{'an' if kind.__name__[0] in 'aeiouAEIOU' else 'a'} {type_name(kind)}"
 

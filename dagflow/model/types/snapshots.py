@@ -106,8 +106,8 @@ _HEAD, _TAIL = slice(None, _ELEMENTS), slice(-_ELEMENTS, None)
 @cache
 def _fields(kind: Any) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]] | None:
     """Return the names of the fields of an attrs class or dataclass, and a function that gets their values."""
-    found = getattr(kind, "__attrs_attrs__", None)
-    names = tuple(f.name for f in found) if found is not None else tuple(getattr(kind, "__dataclass_fields__", ()))
+    fields = getattr(kind, "__attrs_attrs__", None)
+    names = tuple(f.name for f in fields) if fields is not None else tuple(getattr(kind, "__dataclass_fields__", ()))
     if not names:
         return None
     getter = attrgetter(*names)

@@ -74,8 +74,8 @@ class SpilledRows:
 
     def between(self, start: int, stop: int) -> KeyedRows:
         """Return the rows with codes in `[start, stop)`."""
-        found = list(self.within(start, stop))
-        return together(found) if found else _without_rows(self.schema)
+        parts_between = list(self.within(start, stop))
+        return together(parts_between) if parts_between else _without_rows(self.schema)
 
     def within(self, start: int, stop: int) -> Iterator[KeyedRows]:
         """Yield the rows with codes in `[start, stop)`, block by block, if there are any."""
@@ -103,8 +103,8 @@ class SpilledRows:
         import pyarrow as pa
 
         parts = (self.file.read(*self.blocks[number][1:]) for number in numbers)
-        found = [KeyedRows(pa.ipc.read_record_batch(pa.py_buffer(part), self.schema)) for part in parts]
-        return together(found) if found else _without_rows(self.schema)
+        rows = [KeyedRows(pa.ipc.read_record_batch(pa.py_buffer(part), self.schema)) for part in parts]
+        return together(rows) if rows else _without_rows(self.schema)
 
 
 @attrs.frozen(eq=False)
@@ -139,8 +139,8 @@ class Runs:
         parts = [
             part.within(start, stop) if isinstance(part, SpilledRows) else [part.between(start, stop)] for part in self.parts
         ]
-        found = [KeyedRows(with_columns(rows.batch, self.schema)) for part in parts for rows in part]
-        return merged(found or [_without_rows(self.schema)])
+        parts_between = [KeyedRows(with_columns(rows.batch, self.schema)) for part in parts for rows in part]
+        return merged(parts_between or [_without_rows(self.schema)])
 
     def chunks(self) -> Iterator[KeyedRows]:
         """See `KeyedRows.chunks`."""

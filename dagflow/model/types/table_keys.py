@@ -179,20 +179,20 @@ def keys_of_columns(columns: pa.RecordBatch, tp: Any = Any) -> list[KeysOfKind]:
 
     from dagflow.arrow_types.buffers import numbers_of, of_numbers
 
-    found, rest = [], np.arange(columns.num_rows)
+    row_keys, rest = [], np.arange(columns.num_rows)
     if columns.num_columns == 1:
         kind, is_plain, keys = _plain_keys(columns.column(0))
         places, rest = np.flatnonzero(is_plain), np.flatnonzero(~is_plain)
         if len(places):
             keys = keys if not len(rest) else keys.take(of_numbers(places))
-            found.append(KeysOfKind(kind, places, keys, codes_of(keys)))
+            row_keys.append(KeysOfKind(kind, places, keys, codes_of(keys)))
     if len(rest):
         columns = columns if len(rest) == columns.num_rows else columns.take(of_numbers(rest))
         names = [name for name in columns.schema.names if name != GROUP]
         groups = numbers_of(columns.column(GROUP)) if GROUP in columns.schema.names else sent_groups(columns, names, tp)
         keys = as_bytes(columns.select(names))
-        found.append(KeysOfKind("binary", rest, keys, codes_with_groups(keys, groups)))
-    return found
+        row_keys.append(KeysOfKind("binary", rest, keys, codes_with_groups(keys, groups)))
+    return row_keys
 
 
 def _plain_keys(column: pa.Array) -> tuple[str, np.ndarray[Any, Any], pa.Array]:

@@ -162,10 +162,10 @@ def _found(text: Any, pattern: _Pattern) -> dict[str, Any] | None:
 
     if pattern.places is not None and pc.all(pc.match_substring_regex(text, pattern.full), min_count=0).as_py():
         return {name: pc.utf8_slice_codeunits(text, start, stop) for name, (start, stop) in pattern.places.items()}
-    found = pc.extract_regex(text, pattern.regex)
-    if found.null_count > text.null_count:
+    captured = pc.extract_regex(text, pattern.regex)
+    if captured.null_count > text.null_count:
         return None
-    parts = {name: pc.struct_field(found, [name]) for name in pattern.names}
+    parts = {name: pc.struct_field(captured, [name]) for name in pattern.names}
     return {name: _padded(part) if name in "mdHIMS" else part for name, part in parts.items()}
 
 

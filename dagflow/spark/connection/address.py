@@ -107,9 +107,9 @@ def outside_settings(environ: Mapping[str, str] | None = None) -> dict[str, Give
     environ = os.environ if environ is None else environ
     if "PYSPARK_GATEWAY_PORT" in environ:
         return {key: Given(value, SUBMITTED) for key, value in _of_gateway().items()}
-    found, file = _of_submit_arguments(environ.get("PYSPARK_SUBMIT_ARGS", ""))
+    outside, file = _of_submit_arguments(environ.get("PYSPARK_SUBMIT_ARGS", ""))
     path = file or _defaults_file(environ)
-    layers = [_of_file(path) if path else {}, found]
+    layers = [_of_file(path) if path else {}, outside]
     if remote := environ.get("SPARK_REMOTE"):
         layers.append({"spark.remote": Given(remote, "env SPARK_REMOTE")})
     settings: dict[str, Given] = {}

@@ -28,12 +28,12 @@ def failure(error: Exception, link: Link, doing: str) -> DagflowError | TasksDie
 
 def unfit_worker(text: str) -> str | None:
     """Why the Python of the tasks cannot run them, when that is what an exception's text says."""
-    if found := _UNFIT.search(text):
-        return f"it has no module {found[1]}"
-    if found := _VERSIONS.search(text):
-        return found[1].strip()
-    if found := _NO_PROGRAM.search(text):
-        return f"there is no program {found[1]}"
+    if match := _UNFIT.search(text):
+        return f"it has no module {match[1]}"
+    if match := _VERSIONS.search(text):
+        return match[1].strip()
+    if match := _NO_PROGRAM.search(text):
+        return f"there is no program {match[1]}"
     return None
 
 
@@ -43,8 +43,8 @@ def unfit_for_package(text: str) -> str | None:
     >>> unfit_for_package("Error from python worker:\n  dagflow-package: app needs Python 3.11, and node7 has none")
     'app needs Python 3.11, and node7 has none'
     """
-    found = _NO_PACKAGE.search(text)
-    return found[1].strip() if found else None
+    match = _NO_PACKAGE.search(text)
+    return match[1].strip() if match else None
 
 
 def place_of_failure(text: str) -> str:
@@ -53,8 +53,8 @@ def place_of_failure(text: str) -> str:
     >>> place_of_failure("most recent failure: Lost task 0.3 in stage 1.0 (TID 7) (10.0.0.2 executor 1): org.apache.spark…")
     '10.0.0.2, executor 1'
     """
-    found = re.search(r"Lost task [^:(]*\(TID \d+\) \((\S+) executor (\w+)\)", text)
-    return f"{found[1]}, executor {found[2]}" if found else ""
+    match = re.search(r"Lost task [^:(]*\(TID \d+\) \((\S+) executor (\w+)\)", text)
+    return f"{match[1]}, executor {match[2]}" if match else ""
 
 
 def why(text: str) -> str:
@@ -65,10 +65,10 @@ def why(text: str) -> str:
     'Spark gave up after 4 attempts: Python worker exited unexpectedly (crashed)'
     """
     attempts = re.search(r"failed (\d+) times", text)
-    found = re.search(r"most recent failure: Lost task [^:]*\): ([^\n]+)", text)
-    if found is None:
+    match = re.search(r"most recent failure: Lost task [^:]*\): ([^\n]+)", text)
+    if match is None:
         return ""
-    cause = re.sub(r"^(?:[\w$]+\.)+[\w$]+: ", "", found[1].strip())
+    cause = re.sub(r"^(?:[\w$]+\.)+[\w$]+: ", "", match[1].strip())
     cause = re.sub(r"\. Consider setting '[^\n]*", "", cause)
     times = f" after {attempts[1]} {'attempt' if attempts[1] == '1' else 'attempts'}" if attempts else ""
     return f"Spark gave up{times}: {cause}"
@@ -80,8 +80,8 @@ def dead_partition(text: str) -> int | None:
     >>> dead_partition("Task 3 in stage 1.0 failed 4 times, most recent failure: Lost task 3.3 in stage 1.0 (TID 7)")
     3
     """
-    found = re.search(r"most recent failure: Lost task (\d+)\.\d+ in stage", text)
-    return int(found[1]) if found else None
+    match = re.search(r"most recent failure: Lost task (\d+)\.\d+ in stage", text)
+    return int(match[1]) if match else None
 
 
 def first_line(error: BaseException) -> str:

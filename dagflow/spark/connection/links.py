@@ -118,8 +118,8 @@ class ClassicLink:
         """
         if not self.in_one_process or self.setting(PYTHON_OF_QUERIES, ""):
             return queried(self.spark, answers, count)
-        found: list[bytes] = self.context.parallelize(range(count), count).mapPartitions(answers).collect()
-        return found
+        answered: list[bytes] = self.context.parallelize(range(count), count).mapPartitions(answers).collect()
+        return answered
 
     def slots(self) -> int:
         """Spark's default parallelism, which is that of the executors that are there: so waits for them on a cluster."""
@@ -188,8 +188,8 @@ class ConnectLink:
     def slots(self) -> int:
         """The server's default parallelism: as many partitions as it gives a range by default."""
         self.spark.range(0, 1, 1, 1).collect()  # waits for the first executor
-        found = self.spark.range(0, 1 << 14).selectExpr("spark_partition_id() AS p").selectExpr("max(p)").collect()
-        return int(found[0][0]) + 1
+        partitions = self.spark.range(0, 1 << 14).selectExpr("spark_partition_id() AS p").selectExpr("max(p)").collect()
+        return int(partitions[0][0]) + 1
 
     def slots_now(self) -> None:
         """Nothing tells it but a job."""

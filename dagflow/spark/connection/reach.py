@@ -60,9 +60,9 @@ def endpoints(address: str) -> list[tuple[str, int]]:
     scheme, separator, rest = address.partition("://")
     if not separator or scheme not in _PORTS:
         return []
-    found = []
+    addresses = []
     for one in rest.partition("/")[0].split(","):
         match = re.fullmatch(r"\[?(.+?)\]?(?::(\d+))?", one)
         if match is not None:
-            found.append((match[1], int(match[2] or _PORTS[scheme])))
-    return found
+            addresses.append((match[1], int(match[2] or _PORTS[scheme])))
+    return addresses

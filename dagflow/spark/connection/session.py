@@ -103,13 +103,13 @@ def active_link() -> Link | None:
         places.append(remote.SparkSession)
     for place in places:
         try:
-            found = place.active()
+            link = place.active()
         except PySparkException:  # none
             continue
         except Exception as error:
             raise SparkLost(address="the active session", doing="an earlier run", reason=first_line(error)) from error
-        if is_of_connect(found) or found.sparkContext._jsc is not None:  # else its context was stopped without it
-            return link_of(found)
+        if is_of_connect(link) or link.sparkContext._jsc is not None:  # else its context was stopped without it
+            return link_of(link)
     context = SparkContext._active_spark_context
     return None if context is None else ClassicLink(context)
 

@@ -134,7 +134,7 @@ def outcomes(job: Job, rows: Sequence[Any]) -> list[TaskOutcome]:
     log = WindowLog.open(job.run_folder, job.durable)
     names = [outcome_name(spec) for spec in job.tasks if spec.layout.next_tasks]
     sealed = at_once(functools.partial(read_sealed, log.unsynced), names, job.run_folder)
-    noted = (found.body for found in sealed if found is not None)
+    noted = (each.body for each in sealed if each is not None)
     last = (bytes(row["blob"]) for row in rows if row["tag"] == OUTCOME)
     # made by our own tasks, handed over in the run folder and by Spark
     return [pickle.loads(data) for data in chain(noted, last)]

@@ -33,10 +33,10 @@ class LocalTransformRunner:
         table = pa.Table.from_batches([batch.cast(as_arrow(given)) for batch in batches], schema=as_arrow(given))
         frame = self._session.createDataFrame(table, schema=given)
         try:
-            found: pa.Table = applied(transform, frame).toArrow()
+            result: pa.Table = applied(transform, frame).toArrow()
         except PySparkException as error:
             raise transform_failed(error, transform.operator, transform.window) from error
-        yield from found.cast(transform.made).to_batches()
+        yield from result.cast(transform.made).to_batches()
 
     def close(self) -> None:
         """Ends a session of its own."""

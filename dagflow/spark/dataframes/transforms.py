@@ -40,21 +40,21 @@ def schema_in_spark(columns: pa.Schema, operator: str, what: str) -> StructType:
     from pyspark.sql.pandas.types import from_arrow_type
     from pyspark.sql.types import StructType
 
-    found = StructType()
+    fields = StructType()
     for field in columns:
         try:
-            found.add(field.name, from_arrow_type(field.type, prefer_timestamp_ntz=True))
+            fields.add(field.name, from_arrow_type(field.type, prefer_timestamp_ntz=True))
         except PySparkException as error:
             raise TypeNotInSpark(operator, what, field.name, str(field.type), not_in_spark(field.type) or "") from error
-    return found
+    return fields
 
 
 def as_arrow(schema: StructType) -> pa.Schema:
     """The Arrow form in which Spark takes and gives columns."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    found: pa.Schema = to_arrow_schema(schema, timezone=_TIMES)
-    return found
+    columns: pa.Schema = to_arrow_schema(schema, timezone=_TIMES)
+    return columns
 
 
 def at_work() -> None:
@@ -106,7 +106,7 @@ def through(frame: DataFrame, transforms: Iterable[DataFrameTransform], count: i
     arrived = frame.repartitionById(count, frame["dst"])
     # SQL, since functions of columns are others in a session of Spark Connect
     tag = "coalesce(tag + floor(rand(0)), 0)"  # is the tag
-    found = arrived.filter(f"{tag} NOT IN ({', '.join(str(tag_of(transform.tag)) for transform in transforms)})")
+    passed = arrived.filter(f"{tag} NOT IN ({', '.join(str(tag_of(transform.tag)) for transform in transforms)})")
     for transform in transforms:
         given = schema_in_spark(transform.given, transform.operator, "its input")
         rows = arrived.filter(f"{tag} = {tag_of(transform.tag)}").sortWithinPartitions("src", "seq")
@@ -115,8 +115,8 @@ def through(frame: DataFrame, transforms: Iterable[DataFrameTransform], count: i
         order = [quoted(field.name) for field in result.schema if is_ordered(field.dataType)]
         ordered = result.sortWithinPartitions(*order) if order else result
         made = attrs.evolve(transform, function=_stays)
-        found = found.unionAll(ordered.mapInArrow(Rows(made).__call__, schema))
-    return found
+        passed = passed.unionAll(ordered.mapInArrow(Rows(made).__call__, schema))
+    return passed
 
 
 def _stays(frame: Any) -> Any:
@@ -219,16 +219,16 @@ def said(text: str) -> str:
 
 def called_at(error: BaseException) -> list[str]:
     """The user's lines that Spark itself has noted for what failed, or the SQL text."""
-    found = []
+    places = []
     for context in getattr(error, "getQueryContext", list)() or ():
         try:
             path, _, line = str(context.callSite()).rpartition(":")
         except Exception:  # noqa: BLE001  # the context of SQL text has none
-            found.append(f"  in {context.fragment()}")
+            places.append(f"  in {context.fragment()}")
             continue
         if path:
-            found.append(f"  at {shown(path)}:{line}: {context.fragment()}")
-    return found
+            places.append(f"  at {shown(path)}:{line}: {context.fragment()}")
+    return places
 
 
 def failed_within(error: BaseException, transforms: Mapping[str, DataFrameTransform]) -> OperatorFailed | None:

@@ -46,8 +46,8 @@ def required(package: str) -> str:
         lines = distribution("dagflow").requires or []
     except PackageNotFoundError:
         lines = []
-    found = next((line for line in lines if re.match(rf"{package}\b", line) and "extra" not in line), package)
-    return found.partition(";")[0].strip()
+    requirement = next((line for line in lines if re.match(rf"{package}\b", line) and "extra" not in line), package)
+    return requirement.partition(";")[0].strip()
 
 
 def fits(present: str, wanted: str) -> bool:
@@ -98,12 +98,12 @@ class Mark:
     def look(self) -> str:
         """Return what this process finds in the place of the mark; "" where it finds the mark."""
         try:
-            found = open_store(self.run_folder).read(self.name)
+            record = open_store(self.run_folder).read(self.name)
         except Exception as error:  # noqa: BLE001  # a folder that may not be read, a store without credentials
             return str(error).partition("\n")[0] or type(error).__name__
-        if found == self.content.encode():
+        if record == self.content.encode():
             return ""
-        return "it is not there" if found is None else "another one is there"
+        return "it is not there" if record is None else "another one is there"
 
 
 @attrs.frozen
@@ -163,17 +163,17 @@ class Needs:
 
 def unfit_folders(needs: Mapping[str, Any]) -> dict[str, str]:
     """Return the reasons why this process cannot use folders of a `Needs`, by `run folder URL`, `input URL`, `output URL`."""
-    found = {}
+    unfit = {}
     mark = None if needs["mark"] is None else Mark(**needs["mark"])
     if mark is not None:
-        found[f"run folder {mark.run_folder}"] = mark.look() or _why_not_written(mark.run_folder)
+        unfit[f"run folder {mark.run_folder}"] = mark.look() or _why_not_written(mark.run_folder)
     for mark in (Mark(**each) for each in needs["table_marks"]):
-        found[f"table {mark.run_folder.removesuffix(OWN_FOLDER)}"] = mark.look() or _why_not_written(mark.run_folder)
+        unfit[f"table {mark.run_folder.removesuffix(OWN_FOLDER)}"] = mark.look() or _why_not_written(mark.run_folder)
     for path in needs["inputs"]:
-        found[f"input {path}"] = why_not_read(path)
+        unfit[f"input {path}"] = why_not_read(path)
     for path in needs["outputs"]:
-        found[f"output {path}"] = _why_not_written(join(path, OWN_FOLDER))
-    return {name: reason for name, reason in found.items() if reason}
+        unfit[f"output {path}"] = _why_not_written(join(path, OWN_FOLDER))
+    return {name: reason for name, reason in unfit.items() if reason}
 
 
 def why_not_read(path: str) -> str:
@@ -383,9 +383,9 @@ class Guard:
     def check(self) -> None:
         """Raise ExecutorUnfit. A process that has met the needs looks no more."""
         facts = facts_of(json.loads(look(self.needs)))
-        found = list(problems_of(Needs.from_json(self.needs), facts))
-        if found:
-            raise ExecutorUnfit(json.dumps([attrs.astuple(problem) for problem in found[:_MOST]]))
+        problems = list(problems_of(Needs.from_json(self.needs), facts))
+        if problems:
+            raise ExecutorUnfit(json.dumps([attrs.astuple(problem) for problem in problems[:_MOST]]))
 
 
 def told_problems(text: str) -> tuple[Problem, ...]:
@@ -394,5 +394,5 @@ def told_problems(text: str) -> tuple[Problem, ...]:
     >>> told_problems('PythonException: … dagflow.spark.executors.check.ExecutorUnfit: [["b", "no pandas", "pip"]]')
     (Problem(place='b', text='no pandas', remedy='pip'),)
     """
-    told = _TOLD.search(text)
-    return tuple(Problem(*each) for each in json.loads(told[1])) if told is not None else ()
+    match = _TOLD.search(text)
+    return tuple(Problem(*each) for each in json.loads(match[1])) if match is not None else ()

@@ -70,10 +70,10 @@ def find_java(environ: Mapping[str, str] | None = None) -> Java:
     """
     environ = os.environ if environ is None else environ
     if home := environ.get("JAVA_HOME", "").strip():
-        found = _look_at(Path(home))
-        if found.trouble:
-            raise JavaUnsuitable(home=home, trouble=found.trouble, least=LEAST, otherwise=_otherwise(environ))
-        return _usable(found, "JAVA_HOME", environ)
+        installed = _look_at(Path(home))
+        if installed.trouble:
+            raise JavaUnsuitable(home=home, trouble=installed.trouble, least=LEAST, otherwise=_otherwise(environ))
+        return _usable(installed, "JAVA_HOME", environ)
     notice = ""
     on_path = _on_path(environ)
     if on_path is not None:
@@ -111,8 +111,8 @@ def _on_path(environ: Mapping[str, str]) -> _Found | None:
     home = Path(program).resolve().parent.parent  # Debian, Homebrew and SDKMAN put symbolic links there
     if (home / "release").is_file():
         return _look_at(home)
-    found = _ask(Path(program))  # a script such as jenv's, or macOS's own stub: only it knows where its Java is
-    return attrs.evolve(found, home=found.real_home or found.home)
+    installed = _ask(Path(program))  # a script such as jenv's, or macOS's own stub: only it knows where its Java is
+    return attrs.evolve(installed, home=installed.real_home or installed.home)
 
 
 def _in_wheel() -> _Found:

@@ -45,8 +45,8 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
 def _private(folder: Path) -> Path:
     """Make the folder, and refuse one into which another user could put a program for us to run."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise PermissionError(f"{folder} is not a private folder of this user")
     return folder
 

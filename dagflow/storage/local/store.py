@@ -274,10 +274,10 @@ def _identity(descriptor: int) -> _Identity:
 
 def _is_same(path: str, identity: _Identity) -> bool:
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return False
-    return (found.st_dev, found.st_ino) == identity
+    return (status.st_dev, status.st_ino) == identity
 
 
 def _rename_if_absent(temporary: str, path: str, identity: _Identity, no_links: OSError) -> bool:

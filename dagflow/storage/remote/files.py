@@ -65,14 +65,14 @@ class FsspecFileSystem:
 
         _, separator, rest = path.partition("://")
         try:
-            found: tuple[Any, str] = url_to_fs(
+            resolved: tuple[Any, str] = url_to_fs(
                 f"{self.scheme}://{rest if separator else path}", **(s3.options() if self.scheme in s3.SCHEMES else {})
             )
         except ValueError as error:
             if "credentials" not in str(error):
                 raise
             raise CredentialsMissing(path=path, doing="connecting to the store", reason=str(error)) from error
-        return found
+        return resolved
 
     def status(self, path: str) -> FileStatus:
         """See `FileSystem.status`."""

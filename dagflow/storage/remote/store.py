@@ -96,8 +96,8 @@ class FsspecStore:
             parts: dict[int, bytes | None] = {} if few else {**s3.read_parts(driver, path, ranges)}
             left = [number for number in range(len(ranges)) if number not in parts]
             parts |= zip(left, at_once(lambda number: _read(driver, path, *ranges[number]), left, self.url), strict=True)
-        found = [part for _, part in sorted(parts.items()) if part is not None]
-        return found if len(found) == len(ranges) else None
+        pieces = [part for _, part in sorted(parts.items()) if part is not None]
+        return pieces if len(pieces) == len(ranges) else None
 
     def names(self, prefix: str = "") -> list[str]:
         """See `Store.names`."""

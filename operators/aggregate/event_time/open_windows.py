@@ -127,11 +127,11 @@ class OpenWindows:
         fired = rows.column(_FIRED).to_pylist() if _FIRED in rows.column_names else [0] * len(starts)
         columns = [rows.column(name).to_pylist() for name in self._key_columns]
         keys: Any = zip(*columns, strict=True) if self.names is not None else (from_plain(json.loads(key)) for key in columns[0])
-        found = [
+        kept = [
             Firing(key, start, self._object(value), count.as_py(), number, retracts)
             for key, start, value, count, number in zip(keys, starts, values, counts, fired, strict=True)
         ]
-        yield from sorted(found, key=lambda each: (each.start, *_in_order(each.key)))
+        yield from sorted(kept, key=lambda each: (each.start, *_in_order(each.key)))
 
     def _object(self, value: pa.Scalar) -> Any:
         return int(value.as_py()) if self.has_integers and value.is_valid else value.as_py()

@@ -222,14 +222,14 @@ class ListParser:
                 return ParsedRows(self._batch(_interleaved(batch)), numbers)
             except pa.ArrowInvalid:
                 pass
-        found, lists = [], []
+        fields, lists = [], []
         for number, row in self.text.records(piece):
             try:
                 lists.append([field.text.decode() for field in self.text.row_splitter.split(row)])
-                found.append(number)
+                fields.append(number)
             except UnicodeDecodeError:
                 self.text.report_bytes(piece, number, None)
-        return ParsedRows(self._batch(pa.array(lists, pa.list_(pa.string()))), np.array(found, np.int64))
+        return ParsedRows(self._batch(pa.array(lists, pa.list_(pa.string()))), np.array(fields, np.int64))
 
     def _batch(self, lists: pa.Array) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays([lists], names=["columns"])

@@ -199,10 +199,10 @@ class JsonRows:
 
     def row(self, data: bytes) -> dict[str, Any]:
         """Return the needed members of a line. Raises BadLine."""
-        found = parse_line(data, exact=any("decimal" in str(kind) for kind in self.types.values()), noun=self.noun)
-        if isinstance(found, _DuplicateKey) and (self.columns is None or found.key in self.columns):
-            raise BadLine(f"the {self.noun} has the key {found.key!r} twice", found.key)
-        row = {name: value for name, value in found.items() if self.columns is None or name in self.columns}
+        parsed = parse_line(data, exact=any("decimal" in str(kind) for kind in self.types.values()), noun=self.noun)
+        if isinstance(parsed, _DuplicateKey) and (self.columns is None or parsed.key in self.columns):
+            raise BadLine(f"the {self.noun} has the key {parsed.key!r} twice", parsed.key)
+        row = {name: value for name, value in parsed.items() if self.columns is None or name in self.columns}
         for name, value in row.items():
             _check_value(value, name)
         return row

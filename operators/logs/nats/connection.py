@@ -150,11 +150,11 @@ class JetStream:
 
         async def ask(client: Any) -> dict[str, Any]:
             answer = await client.request(f"{self.server.prefix}.{name}", json.dumps(body).encode(), timeout=ANSWER_TIMEOUT)
-            found: dict[str, Any] = json.loads(answer.data)
-            problem = found.get("error") or {}
+            answered: dict[str, Any] = json.loads(answer.data)
+            problem = answered.get("error") or {}
             if problem.get("code") == _BUSY and problem.get("err_code") not in _NOT_ENABLED:
                 raise _Busy(problem.get("description", str(problem)))
-            return found
+            return answered
 
         answer = self._tried(ask, doing)
         if problem := answer.get("error"):

@@ -106,9 +106,9 @@ def with_kinds(rows: pa.Table, count: int, keys: tuple[str, ...]) -> pa.Table:
 
 def _ranks(codes: Any) -> Any:
     order = np.argsort(codes, kind="stable")
-    found = np.empty(len(codes), np.int64)
-    found[order] = np.arange(len(codes)) - np.searchsorted(codes[order], codes[order])
-    return found
+    ranks = np.empty(len(codes), np.int64)
+    ranks[order] = np.arange(len(codes)) - np.searchsorted(codes[order], codes[order])
+    return ranks
 
 
 def _marked(rows: pa.Table, comes: Any, is_update: Any, order: Any) -> pa.Table:

@@ -134,16 +134,16 @@ class PostgresReader(ScaledReader, Generic[T]):
     @blocks_metadata_input.process
     def read_block(self, block: KeyBlock) -> None:
         """Read the rows of a range."""
-        context, found, before = self._context, 0, self._reading.bytes
+        context, rows, before = self._context, 0, self._reading.bytes
         context.at(block.table, block.start)
         self._time.begin_block()
         for batch in self._reading.batches(block):
-            found += batch.num_rows
+            rows += batch.num_rows
             context.count("records", batch.num_rows)
             context.count("batches")
             with self._time.excluded:
                 self.batches.emit_batch(batch)
-        self._check_rows(block, found)
+        self._check_rows(block, rows)
         context.count("blocks")
         context.count("bytes", self._reading.bytes - before)
         self._time.end_block()

@@ -253,9 +253,9 @@ class SourceTable:
         if not rows:
             return None
         marked = [MarkedRow(self.key_type.position(k), before, number) for k, before, number in rows]
-        found = window_cut(marked, until, block_rows=block_rows, blocks=blocks)
-        if found is not None:
-            return found
+        place = window_cut(marked, until, block_rows=block_rows, blocks=blocks)
+        if place is not None:
+            return place
         stop = self.oldest(cursor, marked[0].position + 1, until)
         stop = until if stop is None else stop
         return WindowCut(stop, self.count(cursor, start, stop))

@@ -63,13 +63,13 @@ def command(
     arguments: DatasetArguments, html: str | None, app: str | None, trust: bool, define: tuple[str, ...], conf: tuple[str, ...]
 ) -> int:
     """Print the report, or write the page."""
-    found = locator(None, app, trust, define, conf) if app is not None or trust else None
+    locate = locator(None, app, trust, define, conf) if app is not None or trust else None
     if arguments.json:
-        print(json.dumps(run_data(arguments.place, locator=found), indent=2, ensure_ascii=False))
+        print(json.dumps(run_data(arguments.place, locator=locate), indent=2, ensure_ascii=False))
     elif html == "-":
-        print(run_html(run_data(arguments.place, locator=found)), end="")
+        print(run_html(run_data(arguments.place, locator=locate)), end="")
     if html not in (None, "-"):
-        page = run_html(run_data(arguments.place, locator=found)).encode()
+        page = run_html(run_data(arguments.place, locator=locate)).encode()
         _write(html, page)
         print(f"{html}: {size(len(page))}", file=sys.stderr if arguments.json else sys.stdout)
     elif html is None and not arguments.json:

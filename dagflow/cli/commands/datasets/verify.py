@@ -112,14 +112,14 @@ def command(
     if replay:
         check_trust(dataset, again)
     ledger = Ledger.open(dataset, durable=False)
-    found, missing, broken = inputs_of(ledger, inputs)
-    verified = Ledger.open(dataset, durable=False).verify(inputs=found, files=files, noted=noted)
+    input_files, missing, broken = inputs_of(ledger, inputs)
+    verified = Ledger.open(dataset, durable=False).verify(inputs=input_files, files=files, noted=noted)
     report = _with_end(dataset, verified)
     checked = Checked(
         dataset=dataset,
         report=report,
         files=files,
-        inputs={dataset_id: reader.place for dataset_id, reader in found.items()},
+        inputs={dataset_id: reader.place for dataset_id, reader in input_files.items()},
         missing_inputs=missing,
         input_problems=broken,
         replay=replay_windows(dataset, locator=again, windows=windows) if replay and is_readable(report) else None,

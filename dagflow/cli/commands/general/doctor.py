@@ -76,8 +76,8 @@ def command(
         listed = [{"name": each.name, "status": each.status, "text": each.text, "remedy": each.remedy or None} for each in done]
         print(json.dumps({"v": 1, "ok": not problems, "checks": visible(listed)}, indent=2, ensure_ascii=False))
     else:
-        found = [counted(number, what) for number, what in ((problems, "problem"), (warnings, "warning")) if number]
-        print(f"\n{', '.join(found) or 'everything is ready'}")
+        counts = [counted(number, what) for number, what in ((problems, "problem"), (warnings, "warning")) if number]
+        print(f"\n{', '.join(counts) or 'everything is ready'}")
     return ENVIRONMENT if problems else DONE
 
 

@@ -26,10 +26,10 @@ DEFAULT = "lines"
 
 def templates() -> dict[str, str]:
     """Return the first line of each template's `app.py` by the template's name, the default first."""
-    found = {}
+    folders = {}
     for app in sorted(TEMPLATES.glob("*/app.py"), key=lambda app: (app.parent.name != DEFAULT, app)):
-        found[app.parent.name] = (ast.get_docstring(ast.parse(app.read_text(encoding="utf-8"))) or "").splitlines()[0]
-    return found
+        folders[app.parent.name] = (ast.get_docstring(ast.parse(app.read_text(encoding="utf-8"))) or "").splitlines()[0]
+    return folders
 
 
 def files_of(template: str) -> list[Path]:

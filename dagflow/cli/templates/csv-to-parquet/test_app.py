@@ -10,8 +10,8 @@ DAY = datetime.date(2026, 11, 20)
 
 
 def test_an_amount_is_pieces_times_price() -> None:
-    found = run_operator(Price(), {"input": [Sale(DAY, "tea", 3, 1.1)]})
-    assert found["output"] == [PricedSale(DAY, "tea", 3, 1.1, 3.3)]
+    records = run_operator(Price(), {"input": [Sale(DAY, "tea", 3, 1.1)]})
+    assert records["output"] == [PricedSale(DAY, "tea", 3, 1.1, 3.3)]
 
 
 def test_the_application(tmp_path: Path) -> None:
