@@ -316,7 +316,9 @@ class HashJoin(Operator, Generic[L, R, O]):
         left_table = left.table(lefts_of, lambda batches: one_table(batches, self.left.schema))
         right_table = right.table(rights_of, lambda batches: self._rows.right_table(batches, self.right.schema))
         is_whole = not self.counts.is_saved and all(sign > 0 for _, sign in (*lefts_of, *rights_of))
-        if is_whole and self.where is None and left_table is not None and right_table is not None:
+        if left_table is None or right_table is None:
+            is_whole = False  # without rows of a side, its columns need not be known
+        elif is_whole and self.where is None:
             joined = self._rows.at_once(self.how, left_table, right_table)
             if joined is not None:
                 for batch in joined:

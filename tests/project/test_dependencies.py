@@ -19,6 +19,7 @@ NOT_DECLARED = {
     "pytest": "dagflow.testing.plugin is loaded by pytest only",
     "hypothesis": "dagflow.testing's laws need it: the extra `test`",
     "py4j": "comes with pyspark, of which it is a part",
+    "botocore": "comes with s3fs of the extra `s3`, whose requests it makes",
     "grpc": "comes with the extra `connect`",
     "compression": "Python's own from 3.14 on",
     "fastavro": "the extra `avro`; without it a message says how to install it",

@@ -46,7 +46,7 @@ BUDGET = {
     "operators/extras": 190,
     "operators/files": 1289,
     "operators/formats": 3147,
-    "operators/join": 946,
+    "operators/join": 948,
     "operators/logs": 1901,
     "operators/readers": 1061,
     "operators/sinks": 5365,

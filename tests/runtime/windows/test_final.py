@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from dagflow import DAG, InputPort, Operator, OutputPort, launch
@@ -20,7 +21,7 @@ from dagflow.lineage.trace import ApplicationLocator
 from dagflow.runtime.run_folder.verify import verify_run_folder
 from dagflow.runtime.windows.errors import PlannedElsewhere, RunIsFinal
 from dagflow.runtime.windows.loop import WindowLoop
-from operators import GroupBy, Join, ParquetWriter, TopN, Tumbling, agg
+from operators import Filter, GroupBy, Join, Map, ParquetWriter, TopN, Tumbling, agg
 from tests.conformance.faults.dying import Deadly, dies
 
 ORDERS = ("customer,worth\nada,3\nbob,4\n", "customer,worth\nada,5\n", "customer,worth\nbob,1\neve,9\n")
@@ -178,3 +179,20 @@ def test_what_cannot_be_final_is_refused(home: Path) -> None:
 
     with pytest.raises(DagflowError, match="'late' follows event time"):
         run(populate_dag, final=True)
+
+
+@pytest.mark.parametrize(("how", "rows"), [("inner", 0), ("anti", 1), ("semi", 0)])
+def test_a_side_without_rows_whose_columns_nothing_tells(home: Path, how: Any, rows: int) -> None:
+    deliver(home, 0)
+    (home / "nothing").mkdir()
+
+    def populate_dag(dag: DAG, conf: object) -> None:
+        join = Join("value", how=how)
+        adas = dag.read(home / "orders", "csv").to(Filter(pc.field("customer") == "ada"), name="ada")
+        adas.to(Map[Any, Any](pc.field("customer")), name="names").to(join.left, name="join")
+        others = dag.read(home / "nothing", "csv", schema="customer: string")
+        others.to(Map[Any, Any](pc.field("customer")), name="others").to(join.right)
+        join.output.to(ParquetWriter(home / "out"))
+
+    run(populate_dag, final=True)
+    assert read_dataset(str(home / "out")).to_table().num_rows == rows
