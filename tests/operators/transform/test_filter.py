@@ -115,7 +115,7 @@ def test_the_type_comes_from_the_function() -> None:
             """Filter: it gives int32, but must be true or false
   expression  utf8_length(record)
   columns     block_id (int64), position (int64), record (string)
-  help: compare it with something: == != < <= > >=, .isin([…]), .is_valid()""",
+  help: compare it with something: == != < <= > >=, .isin([…]), .is_null()""",
         ),
         (
             pc.starts_with(pc.field("position"), "1"),

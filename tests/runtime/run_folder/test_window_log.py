@@ -95,7 +95,8 @@ def test_a_log_of_another_version_is_refused() -> None:
         WindowLog(store).read_decision(3)
     assert str(caught.value) == (
         "memory://store cannot be continued: it was written by another version of dagflow (format 4, this one reads 5)\n"
-        "  help: launch with --fresh to start over, or name another output"
+        "  help: launch with --fresh to start over, or name another output; "
+        "where the folder is an older copy, bring the newest back"
     )
 
 
