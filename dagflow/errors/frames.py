@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-import sysconfig
 import traceback
 
-_LIBRARIES = tuple(sysconfig.get_path(each) for each in ("stdlib", "purelib", "platlib"))
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def raised(error: BaseException) -> tuple[str, str]:
     """Return the text of what the user's code raised, and its frames, the innermost first."""
+    import sysconfig  # only where something has failed
+
+    libraries = tuple(sysconfig.get_path(each) for each in ("stdlib", "purelib", "platlib"))
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if "importlib" not in f.filename and not is_ours(f.filename)]
-    own = [f for f in own if not f.filename.startswith(_LIBRARIES)] or own
+    own = [f for f in own if not f.filename.startswith(libraries)] or own
     lines = [f"  at {f.filename}:{f.lineno} in {f.name}{f': {f.line}' if f.line else ''}" for f in reversed(own[-6:])]
     return "".join(traceback.format_exception_only(error)).strip(), "\n".join(lines)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from dagflow.errors import suggest
 from dagflow.storage import PACKED, absolute, local_path
 from operators.files.scanner import TimeBasedDirectoryScanner
 from operators.files.scanner import paths as as_paths
@@ -68,8 +68,8 @@ def parts_of(paths: Any, kind: Any, **properties: Any) -> Parts:
         for each in (ScanReader, FileSplitterInput)
     )
     for name in properties.keys() - of_reader - of_splitter:
-        close = difflib.get_close_matches(name, [*of_reader, *of_splitter, "format", "name"], 1)
-        raise TypeError(f"dag.read() has no property {name!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
+        close = suggest(name, [*of_reader, *of_splitter, "format", "name"])
+        raise TypeError(f"dag.read() has no property {name!r}" + (f"; did you mean {close!r}?" if close else ""))
     return Parts(
         FileSplitterInput(files=folders, scanner=scanner, **{n: properties[n] for n in properties.keys() - of_reader}),
         ScanReader[Any](format_named(kind), **{n: properties[n] for n in properties.keys() & of_reader}),

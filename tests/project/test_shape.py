@@ -49,7 +49,7 @@ BUDGET = {
     "operators/join": 948,
     "operators/logs": 1901,
     "operators/readers": 1061,
-    "operators/sinks": 5365,
+    "operators/sinks": 5364,
     "operators/sources": 707,
     "operators/tables": 627,
     "operators/transform": 931,

@@ -8,7 +8,6 @@ from collections.abc import Collection, Sequence
 from typing import Any, ClassVar, Generic
 
 import attrs
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import types as t
@@ -50,7 +49,7 @@ from operators.sinks.table_formats.staged_files import (
     sweep_staged,
 )
 from operators.sinks.tables.acceptance import TableLimits, check_keys, check_names
-from operators.sinks.tables.changes import matching_columns, net_changes, netted
+from operators.sinks.tables.changes import matching_columns, net_changes
 from operators.sinks.tables.earlier import earlier_rows
 from operators.sinks.tables.errors import ForeignChange, KeysNotUnique, RowsMissing
 from operators.sinks.tables.modes import MODES, ON_SCHEMA_CHANGE, Mode, OnSchemaChange, keys_of, mode_of_rows
@@ -449,12 +448,11 @@ class TableFormatWriter(ParquetWriter[T], Sink, Generic[T]):
             if field.name not in matched.column_names:  # a column that is new
                 matched = matched.append_column(field, pa.nulls(len(matched), field.type))
         matched = matched.select(gone.column_names).cast(gone.schema)
-        signs = np.where(np.arange(matched.num_rows + gone.num_rows) < matched.num_rows, 1, -1)
-        rows, count = netted(pa.concat_tables([matched, gone]), signs)
-        if missing := rows.num_rows - count:
-            row = str(rows.slice(count, 1).to_pylist()[0])
+        net = net_changes(matched, gone, ())
+        if missing := net.gone.num_rows:
+            row = str(net.gone.slice(0, 1).to_pylist()[0])
             raise RowsMissing(sink=window.sink, table=self.path, window=window.number, rows=missing, row=row)
-        return rows.slice(0, count), names
+        return net.inserted, names
 
     def _check_cast(self, file: StagedRows, columns: pa.Schema, sink: str) -> None:
         """Raise TableSchemaDiffers if a file has values that the columns of the table do not hold."""
